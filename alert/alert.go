@@ -224,6 +224,7 @@ func Command(name string, args ...string) Send {
 			return err
 		}
 		cmd := exec.CommandContext(ctx, name, args...)
+		cmd.WaitDelay = 5 * time.Second // a child of its that outlives it may hold its output
 		cmd.Stdin, cmd.Env = bytes.NewReader(body), append(os.Environ(), "AMENDS_ALERT_ID="+a.ID)
 		if out, err := cmd.CombinedOutput(); err != nil {
 			return fmt.Errorf("%s: %w: %.200s", name, err, strings.TrimSpace(string(out)))

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"time"
 
 	"github.com/amends-dev/amends/coordinator"
@@ -82,22 +83,32 @@ func (s *starts) start(ctx context.Context, one schedule.Instant, in any) error 
 	return err
 }
 
+// anInstant begins what stands behind the name of the job in the id of a work of its own; another job's name may begin as this one's does.
+var anInstant = regexp.MustCompile(`^(\d{4}-\d\d-\d\dT|manual:\d)`)
+
 // awaits has the other instances of the job come to their ends, or says that there is none for this instant.
 func (s *starts) awaits(ctx context.Context, work string) (skips bool, err error) {
 	if s.while == Beside {
 		return false, nil
 	}
+	var others []coordinator.Instance
 	for h, err := range s.c.List(ctx, coordinator.Filter{Saga: s.saga, Prefix: s.run.Job + ":"}) {
 		switch {
 		case err != nil:
 			return false, err
-		case h.Status.Terminal() || h.ID.Work == work:
-			continue
-		case s.while == Skip:
+		case h.ID.Work == work: // an attempt before this one has started it: what came behind it is not given up for it
+			return false, nil
+		case !h.Status.Terminal() && anInstant.MatchString(h.ID.Work[len(s.run.Job)+1:]):
+			others = append(others, h)
+		}
+	}
+	for _, h := range others {
+		switch s.while { //nolint:exhaustive // beside others it does not come here
+		case Skip:
 			s.out.Note = fmt.Sprintf("skipped, because %s is %s", h.ID.Work, h.Status)
 			return true, nil
-		case s.while == Cancel:
-			err = s.c.Cancel(ctx, h.ID, saga.Actor{Name: "job " + s.run.Job, Reason: "the next one is due"})
+		case Cancel:
+			err := s.c.Cancel(ctx, h.ID, saga.Actor{Name: "job " + s.run.Job, Reason: "the next one is due"})
 			if err != nil && !errors.Is(err, coordinator.ErrChangesNothing) && !errors.Is(err, coordinator.ErrFinished) { // it ends by itself, or is past its pivot
 				return false, err
 			}

@@ -19,8 +19,8 @@ import (
 	"github.com/amends-dev/amends/store/memory"
 )
 
-// statements is a job that starts an instance every hour, each of which takes its time, and is undone when it is given up.
-func statements(t *testing.T, db *memory.DB, takes time.Duration, while reconcile.While, approved bool) (stop func()) {
+// statement is a coordinator that knows a saga which takes its time, and is undone when it is given up.
+func statement(t *testing.T, db *memory.DB, takes time.Duration) *coordinator.Coordinator {
 	t.Helper()
 	silent := logrus.New()
 	silent.SetLevel(logrus.PanicLevel)
@@ -39,6 +39,13 @@ func statements(t *testing.T, db *memory.DB, takes time.Duration, while reconcil
 	if err := c.Register(t.Context(), p); err != nil {
 		t.Fatal(err)
 	}
+	return c
+}
+
+// statements is a job that starts an instance every hour.
+func statements(t *testing.T, db *memory.DB, takes time.Duration, while reconcile.While, approved bool) (stop func()) {
+	t.Helper()
+	c := statement(t, db, takes)
 	work := reconcile.Start(c, "statement", while, func(at time.Time) (string, error) { return at.Format(time.RFC3339), nil })
 	jobs, err := schedule.New(db, []schedule.Job{{Name: "hourly", Schedule: "0 * * * *", Approved: approved, Overlap: schedule.BufferOne, Timeout: 12 * time.Hour, Work: work}}, nil)
 	if err != nil {
@@ -104,6 +111,27 @@ func TestStartByTheClock(t *testing.T) {
 			pass(45 * time.Minute)
 			if got := hours(t, db); !slices.Equal(got, []string{"01 completed", "22 waiting"}) {
 				t.Errorf("behind it there are %q", got)
+			}
+		})
+	})
+	t.Run("cut off", func(t *testing.T) { // a late run that goes on gives up none of what it has started, and none of another job
+		t.Parallel()
+		synctest.Test(t, func(t *testing.T) {
+			db := memory.New(nil)
+			stop := statements(t, db, time.Hour, reconcile.Cancel, true)
+			pass(time.Minute)
+			stop()
+			pass(2*time.Hour + 5*time.Minute)
+			c, today := statement(t, db, time.Hour), time.Now().UTC().Format("2006-01-02")
+			for _, work := range []string{"hourly:" + today + "T01:00:00Z", "hourly:" + today + "T02:00:00Z", "hourly:eu:" + today + "T07:00:00Z"} {
+				if _, err := c.Start(t.Context(), "statement", work, "", nil); err != nil {
+					t.Fatal(err)
+				}
+			}
+			defer statements(t, db, time.Hour, reconcile.Cancel, true)()
+			pass(time.Minute)
+			if got := hours(t, db); !slices.Equal(got, []string{"01 waiting", "02 waiting", "07 waiting"}) {
+				t.Errorf("behind an attempt that was cut off there are %q", got)
 			}
 		})
 	})

@@ -117,15 +117,20 @@ func eraseOne(ctx context.Context, db store.DB, h *ledger.Instance, e *Erasure) 
 	case marked && !h.Status.Terminal():
 		w.Left, w.Later = "it has not ended", true
 		return w, nil
-	case !e.DryRun:
-		if err := db.Did(ctx, ledger.DeedErase, h.ID.Saga+" "+db.Hide(h.ID.Work), e.By); err != nil {
+	}
+	first := func() error { // it is on record before it is done
+		return db.Did(ctx, ledger.DeedErase, h.ID.Saga+" "+db.Hide(h.ID.Work), e.By)
+	}
+	if !e.DryRun && !marked { // that it was asked for is on record, whatever comes of it
+		if err := first(); err != nil {
 			return w, err
 		}
+		first = func() error { return nil }
 	}
 	if !h.Status.Terminal() {
 		w.Left, w.Later = fmt.Sprintf("it has not ended, it is %s", statusWords(h.Status)), true
 	} else {
-		err = eraseEnded(ctx, db, h, &w, e.DryRun)
+		err = eraseEnded(ctx, db, h, &w, e.DryRun, first)
 	}
 	if err != nil || e.DryRun {
 		return w, err
@@ -138,7 +143,7 @@ func eraseOne(ctx context.Context, db store.DB, h *ledger.Instance, e *Erasure) 
 }
 
 // eraseEnded erases a work that has ended.
-func eraseEnded(ctx context.Context, db store.DB, h *ledger.Instance, w *ErasedWork, dry bool) error {
+func eraseEnded(ctx context.Context, db store.DB, h *ledger.Instance, w *ErasedWork, dry bool, first func() error) error {
 	records, err := db.History(ctx, h.ID)
 	if err != nil {
 		return err
@@ -171,7 +176,12 @@ func eraseEnded(ctx context.Context, db store.DB, h *ledger.Instance, w *ErasedW
 	if err := errors.Join(err, failed); err != nil {
 		return err
 	}
-	for _, o := range objects { // first: what leads to them goes with the records
+	if !dry {
+		if err := first(); err != nil {
+			return err
+		}
+	}
+	for _, o := range objects { // before the records: what leads to them goes with the records
 		gone := dry
 		if !dry {
 			if gone, err = db.Forget(ctx, o); err != nil {

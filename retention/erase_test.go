@@ -24,6 +24,7 @@ import (
 	"github.com/amends-dev/amends/internal/intake"
 	"github.com/amends-dev/amends/internal/ledger"
 	"github.com/amends-dev/amends/internal/pgtest"
+	"github.com/amends-dev/amends/internal/program"
 	"github.com/amends-dev/amends/saga"
 	"github.com/amends-dev/amends/store"
 )
@@ -174,6 +175,16 @@ func erased(t *testing.T, db store.DB, files func() string) { //nolint:thelper /
 		}
 		if e, err := Erase(t.Context(), db, Erasure{Work: id.Work, By: saga.Actor{Name: "eve", Reason: "a request"}}); err != nil || len(e.Works) != 1 || e.Works[0].As != "" || !e.Works[0].Later {
 			t.Errorf("what is held is erased: %+v, %v", e, err)
+		}
+		acts, err := db.Deeds(t.Context(), time.Time{}, 100)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if e, err := Erase(t.Context(), db, Erasure{}); err != nil || len(e.Works) != 1 || !e.Works[0].Later { // a run of retention
+			t.Errorf("what is marked, and held, is %+v, %v", e, err)
+		}
+		if again, err := db.Deeds(t.Context(), time.Time{}, 100); err != nil || len(again) != len(acts) {
+			t.Errorf("that it was erased is on record, and it was not: %d acts of %d, %v", len(again), len(acts), err)
 		}
 	}
 	if err := db.Did(t.Context(), ledger.DeedLooked, "bodies of parcels order:zqWork", saga.Actor{Name: "bob", Reason: "asked by order:zqWork"}); err != nil {
@@ -376,11 +387,12 @@ func TestErasedAndNothingElse(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			db, by := open(t, address(t)), saga.Actor{Name: "eve", Reason: "a request"}
+			at := address(t)
+			db, by := open(t, at), saga.Actor{Name: "eve", Reason: "a request"}
 			var sent atomic.Int64
 			programs := []saga.Program{parcels(t, &sent)}
 			id := ended(t, db, programs, "7")
-			for key, answer := range map[string]string{"mine": `{"work":"7"}`, "other": `{"works":7,"at":"2027"}`} {
+			for key, answer := range map[string]string{"mine": `{"work":"7"}`, "kept": `{"doc":"{\"workId\":\"7\"}"}`, "other": `{"works":7,"at":"2027"}`} {
 				q, err := db.Request(t.Context(), ledger.Request{Key: key, Nonce: 1, Asks: "a"})
 				if err == nil {
 					err = db.Answer(t.Context(), key, q.Nonce, json.RawMessage(answer))
@@ -398,7 +410,7 @@ func TestErasedAndNothingElse(t *testing.T) {
 			if e, err := Erase(t.Context(), db, Erasure{Work: "7", By: by}); err != nil || e.Works[0].As == "" {
 				t.Fatal(e, err)
 			}
-			for key, stays := range map[string]bool{"mine": false, "other": true} {
+			for key, stays := range map[string]bool{"mine": false, "kept": false, "other": true} {
 				if q, err := db.Request(t.Context(), ledger.Request{Key: key, Nonce: 2, Asks: "a"}); err != nil || (len(q.Answer) > 0) != stays {
 					t.Errorf("the answer to %s is %s, %v", key, q.Answer, err)
 				}
@@ -410,6 +422,16 @@ func TestErasedAndNothingElse(t *testing.T) {
 			}
 			if err != nil || strings.Contains(said, reasons[0]) || !strings.Contains(said, reasons[1]) || strings.Contains(said, reasons[2]) {
 				t.Errorf("acts say %q, %v", said, err)
+			}
+			if _, err := db.Keep(t.Context(), program.Message{Name: "payment", Key: "8", ID: "none waits for it", Body: []byte(`{}`)}, 0); err != nil {
+				t.Fatal(err)
+			}
+			var left int
+			_, err = db.ForgetWaits(t.Context())
+			rows := sqlx.MustOpen(name, at)
+			defer rows.Close()
+			if err := errors.Join(err, rows.GetContext(t.Context(), &left, `SELECT count(*) FROM amends_messages WHERE id = 'none waits for it'`)); err != nil || left != 0 {
+				t.Errorf("%d messages have expired and stay, %v", left, err)
 			}
 			if r := later(t, db, 8*365*day); r.Damaged > 0 { // nothing is set: nothing goes
 				t.Errorf("%+v", r)

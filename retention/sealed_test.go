@@ -130,6 +130,9 @@ func sealed(t *testing.T, address string, files func() string) { //nolint:thelpe
 	if ms, err := db.Messages(t.Context(), "like", "k", "letters"); err != nil || len(ms) != 1 || string(ms[0].Body) != " sealed:a:b:c:d" {
 		t.Errorf("a plain body that looks like a sealed one is %+v, %v", ms, err)
 	}
+	if _, err := before.Reduce(t.Context(), []ledger.Reduction{{Head: ledger.Instance{Number: 1}, To: ledger.LeftRecords}}); !errors.Is(err, ledger.ErrKeys) {
+		t.Errorf("a process without keys lets bodies go that it has not read: %v", err)
+	}
 	must := func(s saga.Summary, err error, status saga.Status) {
 		t.Helper()
 		if err != nil || s.Status != status {

@@ -171,7 +171,7 @@ func (c *checker) work(ctx context.Context, head Instance) error {
 	for try := 0; ; try++ {
 		w, err := c.read(ctx, head)
 		if errors.Is(err, ErrNotFound) { // it has gone by retention meanwhile
-			c.report.Moving++
+			c.report.Works--
 			return nil
 		}
 		if err != nil {

@@ -31,7 +31,7 @@ type Eraser interface {
 	Unname(ctx context.Context) (waiting int, err error)
 
 	// ForgetWaits removes how callbacks and messages found works of which no records are left, and answers how many that were. Who
-	// calls back then is told that the token is not known.
+	// calls back then is told that the token is not known. It forgets messages that have expired and old answers to requests, too.
 	ForgetWaits(ctx context.Context) (int, error)
 
 	// EraseLater marks works that have not ended, so that [ToErase] lists them.

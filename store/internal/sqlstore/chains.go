@@ -125,7 +125,7 @@ func (s *chains) sameSchema(ctx context.Context, q Queries) error {
 	return nil
 }
 
-// sealing learns whether the ledger is sealed, and refuses a session without keys then.
+// sealing learns whether the ledger is sealed, which another process may have done since, and refuses a process without keys then.
 func (s *chains) sealing(ctx context.Context, q Queries) error {
 	var sealed bool
 	if err := q.QueryRowxContext(ctx, `SELECT sealed FROM amends_meta`).Scan(&sealed); err != nil {

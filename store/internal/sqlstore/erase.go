@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/jmoiron/sqlx"
@@ -48,8 +49,9 @@ var (
 	eraseMessages = `UPDATE amends_messages AS m SET body = NULL, key = e.value ->> 3 FROM {elements:1} AS e
 		WHERE m.name = e.value ->> 0 AND m.id = e.value ->> 1 AND NOT EXISTS (SELECT 1 FROM amends_awaits AS a WHERE a.name = m.name AND a.key = m.key)`
 
-	// answersOn are answers that have the work id as a text of its own, as JSON writes it.
-	answersOn = `SELECT r.key FROM amends_requests AS r WHERE EXISTS (SELECT 1 FROM {elements:1} AS e WHERE replace(r.answer, e.value ->> 4, '') <> r.answer)`
+	// answersOn are answers that have the work id as a text of its own, as JSON writes it, or JSON within JSON: a document is kept to the byte.
+	answersOn = `SELECT r.key FROM amends_requests AS r WHERE EXISTS (SELECT 1 FROM {elements:1} AS e
+		WHERE replace(replace(r.answer, e.value ->> 4, ''), e.value ->> 5, '') <> r.answer)`
 
 	forgetAnswers = `DELETE FROM amends_requests WHERE key IN (SELECT value ->> 0 FROM {elements:1} AS e)`
 
@@ -101,7 +103,7 @@ type naming struct {
 }
 
 // naming looks for it where it holds up no writer.
-func (s *chains) naming(ctx context.Context, list [][5]any) (n naming, err error) {
+func (s *chains) naming(ctx context.Context, list [][6]any) (n naming, err error) {
 	for query, row := range map[string]func(*sqlx.Rows) error{
 		waitsOf: func(rows *sqlx.Rows) error {
 			var w [6]string
@@ -137,10 +139,11 @@ func (s *chains) naming(ctx context.Context, list [][5]any) (n naming, err error
 
 // erase erases, wherever it stands, what names works. It may be done again.
 func (s *chains) erase(ctx context.Context, works []erasedWork) error {
-	list := make([][5]any, len(works))
+	list := make([][6]any, len(works))
 	for i, w := range works {
-		text, _ := json.Marshal(w.WorkID) //nolint:errchkjson // texts always encode
-		list[i] = [5]any{w.Instance, w.Saga, w.WorkID, w.Name, string(text)}
+		text, _ := json.Marshal(w.WorkID)       //nolint:errchkjson // texts always encode
+		within, _ := json.Marshal(string(text)) //nolint:errchkjson // and so do they
+		list[i] = [6]any{w.Instance, w.Saga, w.WorkID, w.Name, string(text), string(within[1 : len(within)-1])}
 	}
 	n, err := s.naming(ctx, list)
 	if err != nil {
@@ -283,7 +286,11 @@ func (s *chains) ask(ctx context.Context, into any, query string) error {
 // waitsPage is how many waits are looked at in one statement.
 const waitsPage = 1000
 
-// ForgetWaits walks all waits, and removes those of works of which no records are left.
+// messagesPage is how many messages that have expired go in one statement.
+const messagesPage = 1000
+
+// ForgetWaits walks all waits, and removes those of works of which no records are left. It forgets messages and answers to requests, too, that nothing
+// else forgets where no other comes.
 func (s *chains) ForgetWaits(ctx context.Context) (n int, err error) {
 	for behind := [6]string{}; err == nil; {
 		var page []struct {
@@ -311,7 +318,19 @@ func (s *chains) ForgetWaits(ctx context.Context) (n int, err error) {
 			break
 		}
 	}
-	return n, s.failed(ctx, err, "forget what waits for works that are gone")
+	for gone := int64(messagesPage); err == nil && gone == messagesPage; {
+		err = s.db.Plain(Again(ctx), func(ctx context.Context, q Queries) error {
+			r, err := q.ExecContext(ctx, s.db.Text(expired+strconv.Itoa(messagesPage)+`)`), s.db.Clock())
+			if err == nil {
+				gone, err = r.RowsAffected()
+			}
+			return err
+		})
+	}
+	if err == nil {
+		err = s.db.Plain(Again(ctx), func(ctx context.Context, q Queries) error { return s.dropRequests(ctx, q) })
+	}
+	return n, s.failed(ctx, err, "forget what waits for works that are gone, and what has expired")
 }
 
 // EraseLater marks works.

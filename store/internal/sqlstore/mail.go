@@ -43,9 +43,10 @@ const (
 	// forgetMessage forgets the one whose id is used again, forgetMessages a few others: more than come, so the table is bounded.
 	// They are two, for as one they would read the whole table.
 	forgetMessage  = `DELETE FROM amends_messages WHERE name = $2 AND id = $3 AND expires_at <= (SELECT {now})`
-	forgetMessages = `
+	forgetMessages = expired + `10)`
+	expired        = `
 		DELETE FROM amends_messages WHERE (name, id) IN (
-			SELECT name, id FROM amends_messages WHERE expires_at <= (SELECT {now}) ORDER BY expires_at LIMIT 10)`
+			SELECT name, id FROM amends_messages WHERE expires_at <= (SELECT {now}) ORDER BY expires_at LIMIT `
 
 	addMessage = `
 		INSERT INTO amends_messages (name, id, key, digest, body, at, expires_at)

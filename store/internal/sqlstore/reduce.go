@@ -53,9 +53,6 @@ var (
 
 // Reduce lets go of what each reduction says. Those of one kind are one transaction.
 func (s *chains) Reduce(ctx context.Context, all []ledger.Reduction) ([]bool, error) {
-	if s.db.Keys == nil && s.db.sealed.Load() { // what it does not read it does not take out
-		return nil, s.failed(ctx, errNoKeys, "reduce %d works", len(all))
-	}
 	done := make([]bool, len(all))
 	for _, goes := range []bool{false, true} {
 		at := make(map[int64]int)
@@ -69,6 +66,9 @@ func (s *chains) Reduce(ctx context.Context, all []ledger.Reduction) ([]bool, er
 		}
 		var refs []int64
 		err := s.db.Whole(Again(ctx), func(ctx context.Context, q Queries) (err error) {
+			if err := s.sealing(ctx, q); err != nil { // what it does not read it does not take out
+				return err
+			}
 			refs, err = s.reduceHeads(ctx, q, all, at, goes)
 			if err != nil || len(refs) == 0 {
 				return err

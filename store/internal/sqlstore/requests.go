@@ -19,7 +19,7 @@ type requestRow struct {
 func (s *chains) Request(ctx context.Context, r ledger.Request) (ledger.Request, error) {
 	var row requestRow
 	err := s.db.Plain(Again(ctx), func(ctx context.Context, q Queries) error {
-		if _, err := q.ExecContext(ctx, s.db.Text(dropRequests), s.db.Clock(), ledger.RequestsKept.Milliseconds()); err != nil {
+		if err := s.dropRequests(ctx, q); err != nil {
 			return err
 		}
 		return sqlx.GetContext(ctx, q, &row, s.db.Text(addRequest), s.db.Clock(), r.Key, r.Nonce, r.Asks)
@@ -31,6 +31,12 @@ func (s *chains) Request(ctx context.Context, r ledger.Request) (ledger.Request,
 		r.Answer = []byte(row.Answer)
 	}
 	return r, nil
+}
+
+// dropRequests drops those that are too old to be asked again.
+func (s *chains) dropRequests(ctx context.Context, q Queries) error {
+	_, err := q.ExecContext(ctx, s.db.Text(dropRequests), s.db.Clock(), ledger.RequestsKept.Milliseconds())
+	return err
 }
 
 // Answer keeps what a request was answered with, or frees its key.
