@@ -143,7 +143,7 @@ func (s *saying) goOn(ctx context.Context) error {
 		it := &s.batch.Items[s.next]
 		if s.said.Stopped != "" { // what another process has said is said
 			ours, err := s.stored(ctx, it)
-			if err != nil {
+			if err != nil && !errors.Is(err, ledger.ErrNotFound) { // what has gone was not said
 				return err
 			}
 			if s.said.Said++; !ours {

@@ -152,18 +152,35 @@ func (d *Desk) jobsNeed(ctx context.Context, a *alerts) error {
 	}
 	for i := range b.Items {
 		j := &b.Items[i]
-		latest, err := d.db.Runs(ctx, schedule.RunFilter{Job: j.Job, Limit: 1})
+		latest, err := d.latestRun(ctx, j.Job)
 		if err != nil {
 			return err
 		}
-		if len(latest) > 0 && latest[0].Result == schedule.Refused {
-			j.Alarm = joined(j.Alarm, "its latest run left to a person what it would have done"+With(": ", latest[0].Note))
+		if latest.Result == schedule.Refused {
+			j.Alarm = joined(j.Alarm, "its latest run left to a person what it would have done"+With(": ", latest.Note))
 		}
 		if j.Alarm != "" {
 			a.add("job/"+j.Job, "job", "/jobs", "amends reconcile runs "+quote(j.Job)+d.flag, "job "+j.Job+": "+j.Alarm, 1)
 		}
 	}
 	return nil
+}
+
+// latestRun is the latest run of a job that came to a result of its own: one that goes on, or was left out, says nothing of what the one before said.
+func (d *Desk) latestRun(ctx context.Context, job string) (schedule.RunRow, error) {
+	for f := (schedule.RunFilter{Job: job, Limit: 100}); ; {
+		page, err := d.db.Runs(ctx, f)
+		if err != nil {
+			return schedule.RunRow{}, err
+		}
+		if r := First(page, func(r *schedule.RunRow) bool { return r.Result != "" && r.Result != schedule.Skipped }); r != nil {
+			return *r, nil
+		}
+		if len(page) < f.Limit {
+			return schedule.RunRow{}, nil
+		}
+		f.Before = &page[len(page)-1]
+	}
 }
 
 func (d *Desk) driftsNeed(ctx context.Context, a *alerts) error {

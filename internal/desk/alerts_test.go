@@ -67,8 +67,9 @@ func TestNeeds(t *testing.T) {
 		if err := c.Register(t.Context(), p); err != nil {
 			t.Fatal(err)
 		}
-		result := schedule.OK
+		result, takes := schedule.OK, time.Duration(0)
 		jobs, err := schedule.New(db, []schedule.Job{{Name: "orders", Schedule: "@every 5m", Work: func(context.Context, *schedule.Run) (schedule.Outcome, error) {
+			time.Sleep(takes) //nolint:forbidigo // virtual time
 			return schedule.Outcome{Result: result, Note: "40 would be voided"}, nil
 		}}}, &schedule.Options{Log: log})
 		if err != nil {
@@ -118,6 +119,13 @@ func TestNeeds(t *testing.T) {
 		told := func(a Alert) bool { return a.About == "approval/payment/pay" }
 		if err == nil || !slices.Equal(partial, []string{"job/"}) || !slices.ContainsFunc(found, told) {
 			t.Errorf("where jobs cannot be read: %+v, partly %q, %v", found, partial, err)
+		}
+		takes = 11 * time.Minute
+		for range 12 {
+			pass(time.Minute)
+			if got := needs(); !slices.Contains(got, "job/orders 1") {
+				t.Errorf("while its next run goes on, and another is left out: %q", got)
+			}
 		}
 		stop()
 		<-ended

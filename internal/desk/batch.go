@@ -255,6 +255,9 @@ func (d *Desk) matching(ctx context.Context, f ledger.Filter, batch, text string
 				continue
 			}
 			v, err := d.look(ctx, h.ID)
+			if errors.Is(err, ledger.ErrNotFound) { // it has gone meanwhile
+				continue
+			}
 			if err != nil {
 				return nil, err
 			}
@@ -372,7 +375,15 @@ func (d *Desk) ShowBatch(ctx context.Context, in *WhichBatch) (*BatchShown, erro
 func (d *Desk) item(ctx context.Context, b *BatchShown, it *coordinator.BatchItem) (*BatchItem, error) {
 	one := &BatchItem{WorkID: it.Work, Saga: it.Saga, Outcome: Either(b.Status.Terminal(), "not-said", "to-be-said")}
 	v, err := d.look(ctx, it.ID())
-	if err != nil {
+	damaged, _ := errors.AsType[*Failure](err)
+	switch { // of the others it can be told
+	case errors.Is(err, ledger.ErrNotFound):
+		one.Outcome, one.Answer = "moved-on", "its records have gone"
+		return one, nil
+	case damaged != nil && damaged.Code == Failed:
+		one.Answer = damaged.What + ": " + damaged.Next
+		return one, nil
+	case err != nil:
 		return nil, err
 	}
 	one.Status, one.ReviewReason = v.state.Status, v.state.Reason
