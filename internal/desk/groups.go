@@ -83,7 +83,7 @@ func (d *Desk) Groups(ctx context.Context, in *GroupsIn) (*Groups, error) {
 		}
 	}
 	for i := range g.Items {
-		g.Items[i].sum()
+		g.Items[i].sum(&in.ListIn)
 	}
 	slices.SortStableFunc(g.Items, func(a, b Group) int { return cmp.Or(b.Count-a.Count, At(a.Oldest).Compare(At(b.Oldest))) })
 	return g, nil
@@ -100,13 +100,16 @@ func (g *Groups) add(h Head, text string) {
 	one.Heads = append(one.Heads, h)
 }
 
-// sum says of a group what its instances say.
-func (g *Group) sum() {
+// sum says of a group what its instances say, and with what selects them for a batch: also by what narrowed the list.
+func (g *Group) sum(in *ListIn) {
 	slices.SortStableFunc(g.Heads, func(a, b Head) int { return At(a.Updated).Compare(At(b.Updated)) })
 	g.Count, g.Oldest = len(g.Heads), g.Heads[0].Updated
 	g.Sample = docs(g.Heads[:min(3, g.Count)], func(h *Head) string { return h.WorkID })
 	g.Filter = Filter{"saga=" + g.Saga, "status=" + string(g.Status)}
-	for _, also := range []string{With("reason=", string(g.Reason)), With("step=", g.Step), With("error=", g.Error)} {
+	for _, also := range []string{With("reason=", string(g.Reason)), With("step=", g.Step), With("error=", g.Error), With("prefix=", in.Prefix), With("waits-for=", in.WaitsFor),
+		With("external-id=", in.ExternalID), With("tag=", in.Tag), Either(in.Unconfirmed, "unconfirmed=true", ""), With("since=", in.Since), With("until=", in.Until),
+		With("updated-since=", in.UpdatedSince), With("updated-until=", in.UpdatedUntil),
+	} {
 		if also != "" {
 			g.Filter = append(g.Filter, also)
 		}

@@ -3,6 +3,7 @@ package desk
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -68,6 +69,9 @@ func (d *Desk) Month(ctx context.Context, in *MonthIn) (*Month, error) {
 				continue
 			}
 			records, err := d.db.History(ctx, h.ID)
+			if errors.Is(err, ledger.ErrNotFound) { // it has gone meanwhile
+				continue
+			}
 			if err != nil {
 				return nil, err
 			}
@@ -108,6 +112,9 @@ func (in *MonthIn) span(now time.Time) (since, until time.Time, err error) {
 
 // tell counts what a chain says.
 func (m *SagaMonth) tell(records []machine.Record, since, until time.Time) {
+	if r := &records[0]; r.Kind == machine.KindRemembered { // of one whose records have gone is known when it began, and when it ended
+		records = []machine.Record{{At: r.Until, Status: saga.Running}, {At: r.At, Status: r.Status}}
+	}
 	var last *machine.Record // that came to where the work stands
 	for i := range records {
 		r := &records[i]

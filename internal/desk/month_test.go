@@ -57,6 +57,13 @@ func TestWhatAMonthCounts(t *testing.T) {
 			t.Errorf("%s:\n%s, want\n%s", c.chain, got, want)
 		}
 	}
+	gone := []machine.Record{{Kind: machine.KindRemembered, Until: day(-9), At: day(5), Status: saga.Completed}} // it began in October
+	in, before := new(SagaMonth), new(SagaMonth)
+	in.tell(gone, since, since.AddDate(0, 1, 0))
+	before.tell(gone, since.AddDate(0, -1, 0), since)
+	if in.Started != 0 || in.Completed != 1 || before.Started != 1 || before.Live != 1 || before.Completed != 0 {
+		t.Errorf("of one whose records have gone November says %+v, and October %+v", in, before)
+	}
 	rested := new(SagaMonth)
 	for _, status := range []saga.Status{saga.Review, saga.Waiting, saga.Completed} {
 		rested.rests(status)
