@@ -118,7 +118,7 @@ func eraseOne(ctx context.Context, db store.DB, h *ledger.Instance, e *Erasure) 
 		w.Left, w.Later = "it has not ended", true
 		return w, nil
 	}
-	first := func() error { // it is on record before it is done
+	first := func() error { // it is on record before it is done, and of one that is marked that it was asked for already
 		return db.Did(ctx, ledger.DeedErase, h.ID.Saga+" "+db.Hide(h.ID.Work), e.By)
 	}
 	if !e.DryRun && !marked { // that it was asked for is on record, whatever comes of it
@@ -176,11 +176,6 @@ func eraseEnded(ctx context.Context, db store.DB, h *ledger.Instance, w *ErasedW
 	if err := errors.Join(err, failed); err != nil {
 		return err
 	}
-	if !dry {
-		if err := first(); err != nil {
-			return err
-		}
-	}
 	for _, o := range objects { // before the records: what leads to them goes with the records
 		gone := dry
 		if !dry {
@@ -195,6 +190,9 @@ func eraseEnded(ctx context.Context, db store.DB, h *ledger.Instance, w *ErasedW
 		w.Objects = append(w.Objects, o.String())
 	}
 	if !dry {
+		if err := first(); err != nil {
+			return err
+		}
 		done, err := db.Reduce(ctx, []ledger.Reduction{one})
 		if err != nil {
 			return err
