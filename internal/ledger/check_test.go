@@ -284,6 +284,17 @@ func (r torn) Signals(ctx context.Context, id saga.ID) ([]machine.Signal, error)
 	return ss, errors.Join(err, r.signals)
 }
 
+// A work that goes by retention between the listing and its chain is as one that was not listed: who exports counts what is handed on.
+func TestCheckWhatHasGone(t *testing.T) {
+	t.Parallel()
+	handed := int64(0)
+	o := &ledger.CheckOptions{Work: func(*ledger.Instance, []machine.Record, bool) error { handed++; return nil }}
+	report, err := ledger.Check(t.Context(), torn{soundBook(t), nil, ledger.ErrNotFound, nil}, o)
+	if err != nil || report.Works != handed || handed != 0 || report.Moving != 0 || len(report.Findings) != 0 {
+		t.Errorf("got %+v and error %v, and %d were handed on", report, err, handed)
+	}
+}
+
 // A ledger that cannot be read is an error, not a finding.
 func TestCheckUnreadable(t *testing.T) {
 	t.Parallel()
