@@ -1,6 +1,7 @@
 package coordinator
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -29,7 +30,7 @@ type Batch struct {
 	Happened  bool        `json:"happened,omitempty"` // of resolve
 	By        saga.Actor  `json:"by"`
 	PerSecond float64     `json:"perSecond"`
-	StopAfter int         `json:"stopAfter"` // so many that come back for one cause end it
+	StopAfter int         `json:"stopAfter"` // so many that fail of one cause end it
 	Items     []BatchItem `json:"items"`
 }
 
@@ -39,6 +40,7 @@ type BatchItem struct {
 	Work string `json:"w"`
 	Seq  int64  `json:"n,string"`    // its latest record when it was chosen
 	Run  string `json:"r,omitempty"` // of rerun: the revision that it was at
+	Back bool   `json:"b,omitempty"` // that it is undone is no failure
 }
 
 // ID is the work's.
@@ -53,23 +55,24 @@ type BatchResult struct {
 	Moved   int            `json:"movedOn"` // left alone: they do not stand any more as they did when they were chosen
 	Refused int            `json:"refused"` // they do not take it
 	Left    int            `json:"left"`    // nothing was said to them
+	Each    string         `json:"each"`    // a letter for each work: s said, m moved on, r refused, n nothing was said
 	Stopped string         `json:"stopped,omitempty"`
-	Failed  map[string]int `json:"failed,omitempty"` // of those that it was said to, by what they came back with
+	Failed  map[string]int `json:"failed,omitempty"` // of those that it was said to, by how they fail while it goes on
 }
 
-// itemOutcome is what became of saying it to one work.
-type itemOutcome string
-
+// What became of saying it to one work: its letter in [BatchResult].
 const (
-	itemSaid    itemOutcome = "said"
-	itemMoved   itemOutcome = "moved on"
-	itemRefused itemOutcome = "refused"
+	itemSaid    = "s"
+	itemMoved   = "m"
+	itemRefused = "r"
+	itemLeft    = "n"
 )
 
 const (
 	batchSlice   = 10 * time.Second // for which one attempt goes on: then what was said to the batch itself is read
 	batchTimeout = 30 * time.Second
 	batchLook    = time.Second // how often it is looked what became of those that it was said to
+	batchLooks   = 100         // of so many at most, unless it is known to matter
 )
 
 // batches is the program of [BatchSaga].
@@ -109,8 +112,9 @@ type saying struct {
 	id      saga.ID // of the batch
 	by      saga.Actor
 	said    BatchResult
-	next    int               // of the items
-	watched map[saga.ID]int64 // those that it was said to and that have not come to rest since, and the records they stood at
+	next    int                    // of the items
+	before  bool                   // the latest of them was said by an attempt in another process
+	watched map[saga.ID]*BatchItem // those that it was said to and that have not come to rest since
 	looked  time.Time
 }
 
@@ -120,7 +124,7 @@ func (c *Coordinator) sayAll(ctx context.Context, call saga.Call[Batch]) (BatchR
 		return BatchResult{}, saga.Permanent(err)
 	}
 	s := &saying{
-		Coordinator: c, batch: &call.Input, id: saga.ID{Saga: BatchSaga, Work: call.Work}, watched: map[saga.ID]int64{}, looked: time.Now(),
+		Coordinator: c, batch: &call.Input, id: saga.ID{Saga: BatchSaga, Work: call.Work}, watched: map[saga.ID]*BatchItem{}, looked: time.Now(),
 		by: saga.Actor{Name: call.Input.By.Name, Reason: call.Input.By.Reason + inBatch(call.Work)}, said: BatchResult{Failed: map[string]int{}},
 	}
 	if known, here := c.sayings.LoadAndDelete(call.Work); here { // an attempt before this one was in this process: what it has looked at is not looked at again
@@ -137,23 +141,29 @@ func (c *Coordinator) sayAll(ctx context.Context, call saga.Call[Batch]) (BatchR
 func (s *saying) goOn(ctx context.Context) error {
 	limit, ends := rate.NewLimiter(rate.Limit(s.batch.PerSecond), 1), time.Now().Add(batchSlice)
 	for ; s.next < len(s.batch.Items); s.next++ {
-		if err := s.look(ctx, ends); err != nil {
+		if err := s.look(ctx, ends, false); err != nil {
 			return err
 		}
 		it := &s.batch.Items[s.next]
-		if s.said.Stopped != "" { // what another process has said is said
-			ours, err := s.stored(ctx, it)
-			if err != nil && !errors.Is(err, ledger.ErrNotFound) { // what has gone was not said
+		before, err := s.stored(ctx, it)
+		if err == nil && !before && s.before { // it may have been about to stop
+			err = s.look(ctx, ends, true)
+			s.before = err != nil
+		}
+		what := itemSaid
+		switch {
+		case before:
+			s.before = true
+		case errors.Is(err, ledger.ErrNotFound): // it has gone by retention
+			what = itemMoved
+		case err != nil:
+			return err
+		case s.said.Stopped != "":
+			what = itemLeft
+		default:
+			if what, err = s.say(ctx, it); err != nil {
 				return err
 			}
-			if s.said.Said++; !ours {
-				s.said.Said, s.said.Left = s.said.Said-1, s.said.Left+1
-			}
-			continue
-		}
-		what, before, err := s.say(ctx, it)
-		if err != nil {
-			return err
 		}
 		s.count(it, what)
 		if what == itemSaid && !before {
@@ -169,32 +179,22 @@ func (s *saying) goOn(ctx context.Context) error {
 // inBatch is what the reason of a signal says of its batch.
 func inBatch(work string) string { return " (" + work + ")" }
 
-func (s *saying) count(it *BatchItem, what itemOutcome) {
-	switch what {
-	case itemSaid:
-		s.said.Said++
-		s.watched[it.ID()] = it.Seq
-	case itemMoved:
-		s.said.Moved++
-	case itemRefused:
-		s.said.Refused++
-	}
-}
-
-// fails counts a failure of a kind, and ends the batch when there are too many.
-func (s *saying) fails(kind string) {
-	if s.said.Failed[kind]++; s.said.Failed[kind] >= s.batch.StopAfter && s.said.Stopped == "" {
-		s.said.Stopped = fmt.Sprintf("%d came back: %s", s.said.Failed[kind], kind)
+func (s *saying) count(it *BatchItem, what string) {
+	s.said.Each += what
+	n := func(what string) int { return strings.Count(s.said.Each, what) }
+	s.said.Said, s.said.Moved, s.said.Refused, s.said.Left = n(itemSaid), n(itemMoved), n(itemRefused), n(itemLeft)
+	if what == itemSaid {
+		s.watched[it.ID()] = it
 	}
 }
 
 // errSlice ends an attempt, which another one goes on behind.
 var errSlice = saga.RetryAfter(time.Millisecond, saga.NotSent(errors.New("it goes on in another attempt")))
 
-// look sees about once a second what became of those that it was said to, and whether a person has said something to the batch itself:
-// then, and when the slice is over, it goes on in another attempt.
-func (s *saying) look(ctx context.Context, ends time.Time) error {
-	if time.Since(s.looked) < batchLook {
+// look sees about once a second what became of those that it was said to, of all at once or of some of them, and whether a person has said
+// something to the batch itself: then, and when the slice is over, it goes on in another attempt.
+func (s *saying) look(ctx context.Context, ends time.Time, all bool) error {
+	if !all && time.Since(s.looked) < batchLook {
 		return ctx.Err()
 	}
 	s.looked = time.Now()
@@ -205,40 +205,60 @@ func (s *saying) look(ctx context.Context, ends time.Time) error {
 	if held, _ := s.flow.Holds(BatchSaga); held != "" || s.isStopping() {
 		return errSlice
 	}
-	for _, id := range append(rest[:min(len(rest), 100):min(len(rest), 100)], s.id) {
-		at, err := s.stand(ctx, id)
-		switch {
-		case id != s.id && (errors.Is(err, errUnfolded) || errors.Is(err, ledger.ErrNotFound)): // amends check says so
-			delete(s.watched, id)
-			continue
-		case err != nil:
+	if !all {
+		rest = rest[:min(len(rest), batchLooks)]
+	}
+	for _, id := range rest {
+		if err := s.see(ctx, id); err != nil {
 			return err
-		case id == s.id && (len(at.unread) > 0 || !s.looked.Before(ends)):
-			return errSlice
-		case id == s.id || at.st.Seq == s.watched[id] || len(at.unread) > 0: // it is not read yet
-			continue
-		case at.st.Status == saga.Review:
-			kind := string(at.st.Reason)
-			if ss, _ := at.st.Issue(at.spec); ss != nil {
-				kind += " at " + ss.Name
-			}
-			s.fails(kind)
 		}
+	}
+	own, err := s.stand(ctx, s.id)
+	if err == nil && (len(own.unread) > 0 || !s.looked.Before(ends)) {
+		err = errSlice
+	}
+	return err
+}
+
+// see watches a work no longer that has come to rest, and counts it if it failed. Too many that fail of one cause end the batch.
+func (s *saying) see(ctx context.Context, id saga.ID) error {
+	it := s.watched[id]
+	at, err := s.stand(ctx, id)
+	switch {
+	case errors.Is(err, errUnfolded), errors.Is(err, ledger.ErrNotFound): // amends check says so
 		delete(s.watched, id)
+		return nil
+	case err != nil || at.st.Seq == it.Seq || len(at.unread) > 0: // it is not read yet
+		return err
+	}
+	delete(s.watched, id)
+	if kind := at.fails(it.Back); kind != "" {
+		if s.said.Failed[kind]++; s.said.Failed[kind] == s.batch.StopAfter {
+			s.said.Stopped = cmp.Or(s.said.Stopped, fmt.Sprintf("%d failed: %s", s.batch.StopAfter, kind))
+		}
 	}
 	return nil
+}
+
+// fails says how a work failed, "" if it did not.
+func (at *standing) fails(back bool) string {
+	switch ss, _ := at.st.Issue(at.spec); {
+	case at.st.Compensating && !back:
+		return "undone"
+	case at.st.Status != saga.Review:
+		return ""
+	case ss != nil:
+		return string(at.st.Reason) + " at " + ss.Name
+	default:
+		return string(at.st.Reason)
+	}
 }
 
 // errMoved is about a work that does not stand as it did when it was chosen.
 var errMoved = errors.New("it has moved on")
 
-// say says it to one work. before reports whether an earlier attempt did.
-func (s *saying) say(ctx context.Context, it *BatchItem) (what itemOutcome, before bool, err error) {
-	if before, err = s.stored(ctx, it); errors.Is(err, ledger.ErrNotFound) { // it has gone by retention
-		return itemMoved, false, nil
-	} else if before || err != nil {
-		return itemSaid, before, err
-	}
+// say says it to one work.
+func (s *saying) say(ctx context.Context, it *BatchItem) (what string, err error) {
 	moved := func(at *standing) bool {
 		return at.st.Seq != it.Seq || slices.ContainsFunc(at.unread, func(u machine.Signal) bool { return u.ByHand })
 	}
@@ -260,15 +280,15 @@ func (s *saying) say(ctx context.Context, it *BatchItem) (what itemOutcome, befo
 	switch {
 	case err == nil: // who said the same of the same record a moment before was stored, and we were not
 		if ours, err := s.stored(ctx, it); !ours {
-			return itemMoved, false, err
+			return itemMoved, err
 		}
-		return itemSaid, false, nil
+		return itemSaid, nil
 	case errors.Is(err, errMoved), errors.Is(err, ledger.ErrNotFound):
-		return itemMoved, false, nil
+		return itemMoved, nil
 	case refusesAct(err):
-		return itemRefused, false, nil
+		return itemRefused, nil
 	default:
-		return "", false, err
+		return "", err
 	}
 }
 

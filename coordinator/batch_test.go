@@ -28,6 +28,8 @@ type night struct {
 	t      *testing.T
 	l      ledger.Ledger
 	mended atomic.Bool
+	fails  func(work string) error // what else it says, once mended; nil: nothing
+	undone bool                    // what is refused is undone
 
 	mu      sync.Mutex
 	charged map[string]map[string]bool // the keys of each work since it was mended: a request that is repeated because its process was killed charges once
@@ -35,9 +37,18 @@ type night struct {
 
 func (n *night) program(*process) saga.Program {
 	open := func(context.Context, saga.Call[order]) (thing, error) { return thing{ID: "o"}, nil }
-	def, err := saga.Define(orderSaga, 1, saga.Do("open", open).Idempotent().NoUndo("a test").Pivot(), saga.Do("charge", func(_ context.Context, c saga.Call[order]) (thing, error) {
+	first := saga.Do("open", open).Idempotent().NoUndo("a test")
+	if !n.undone {
+		first = first.Pivot()
+	}
+	def, err := saga.Define(orderSaga, 1, first, saga.Do("charge", func(_ context.Context, c saga.Call[order]) (thing, error) {
 		if !n.mended.Load() {
 			return thing{}, saga.Permanent(errors.New("the office is closed"))
+		}
+		if n.fails != nil {
+			if err := n.fails(c.Work); err != nil {
+				return thing{}, err
+			}
 		}
 		n.mu.Lock()
 		defer n.mu.Unlock()
@@ -276,5 +287,70 @@ func TestABatchRunsNothingAgainThatMovedOn(t *testing.T) {
 		if _, said := n.came(p, "batch:1"); said.Said != 1 || said.Moved != 1 || n.times("o000") != 2 || n.times("o001") != 2 {
 			t.Errorf("%+v, charged %d and %d times", said, n.times("o000"), n.times("o001"))
 		}
+	})
+}
+
+// A batch stops for what is undone, not for what fails twice and is done, nor for what is undone because that was said. Another
+// process goes on with it only after a look at what the one before has said.
+func TestABatchStopsForWhatIsUndone(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		undone, back bool
+		fails        func(tries int) error
+		stops        string
+	}{
+		"done at the third try": {fails: func(tries int) error { return map[bool]error{true: errors.New("busy")}[tries < 3] }},
+		"undone":                {undone: true, fails: func(int) error { return saga.Permanent(errors.New("no")) }, stops: "undone"},
+		"undone as was said":    {undone: true, back: true, fails: func(int) error { return saga.Permanent(errors.New("no")) }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				n := &night{t: t, l: memory.New(nil), charged: map[string]map[string]bool{}, undone: c.undone}
+				var mu sync.Mutex
+				tries := map[string]int{}
+				n.fails = func(work string) error {
+					mu.Lock()
+					defer mu.Unlock()
+					tries[work]++
+					return c.fails(tries[work])
+				}
+				p := boot(t, n.l, new(world), config{program: n.program})
+				b := coordinator.Batch{Items: n.reviews(p, 0, 200), StopAfter: 5}
+				if c.undone {
+					b.Verb = machine.VerbRerun
+				}
+				for i := range b.Items {
+					b.Items[i].Back = c.back
+				}
+				n.mended.Store(true)
+				n.batch("batch:1", b)
+				pass(time.Minute)
+				_, said := n.came(p, "batch:1")
+				if (c.stops != "") != strings.HasPrefix(said.Stopped, "5 failed: ") || !strings.HasSuffix(said.Stopped, c.stops) || said.Said+said.Left != 200 || (said.Left > 20) != (c.stops != "") {
+					t.Errorf("%+v", said)
+				}
+			})
+		})
+	}
+	t.Run("another process", func(t *testing.T) {
+		t.Parallel()
+		synctest.Test(t, func(t *testing.T) {
+			n := &night{t: t, l: memory.New(nil), charged: map[string]map[string]bool{}}
+			p := boot(t, n.l, new(world), config{program: n.program})
+			items := n.reviews(p, 0, 100)
+			n.batch("batch:1", coordinator.Batch{Items: items, StopAfter: 10})
+			for n.saidTo(items[14].ID()) == 0 {
+				pass(10 * time.Millisecond)
+			}
+			p.kill()
+			if n.saidTo(items[18].ID()) != 0 {
+				t.Fatal("too many were said")
+			}
+			p = boot(t, n.l, new(world), config{program: n.program})
+			if _, said := n.came(p, "batch:1"); said.Said > 18 || said.Stopped == "" || len(said.Each) != 100 {
+				t.Errorf("%+v", said)
+			}
+		})
 	})
 }

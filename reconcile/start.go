@@ -19,7 +19,7 @@ type While string
 const (
 	Beside While = ""       // its instance is started beside it
 	Skip   While = "skip"   // it gets none, and a backfill brings none
-	Queue  While = "queue"  // it is waited for, within the timeout of the job; where a person has it, the run has failed
+	Queue  While = "queue"  // it is waited for, within the timeout of the job, which has Overlap: [schedule.BufferAll]; where a person has it, the run has failed
 	Cancel While = "cancel" // it is given up, and what it did is undone, as by amends cancel; behind its pivot it goes on beside
 )
 
@@ -38,6 +38,9 @@ func Start[In any](c *coordinator.Coordinator, sagaName string, while While, inp
 			s.while = Queue
 		}
 		all, err := r.Instants()
+		if err == nil && while == Queue && r.Overlap != schedule.BufferAll {
+			err = errors.New("with Queue the job needs Overlap: schedule.BufferAll: instants that come while one is waited for would get no instance")
+		}
 		if err == nil && r.Ask != "" {
 			err = fmt.Errorf("it starts instances, and knows nothing of %q", r.Ask)
 		}

@@ -47,7 +47,7 @@ func statements(t *testing.T, db *memory.DB, takes time.Duration, while reconcil
 	t.Helper()
 	c := statement(t, db, takes)
 	work := reconcile.Start(c, "statement", while, func(at time.Time) (string, error) { return at.Format(time.RFC3339), nil })
-	jobs, err := schedule.New(db, []schedule.Job{{Name: "hourly", Schedule: "0 * * * *", Approved: approved, Overlap: schedule.BufferOne, Timeout: 12 * time.Hour, Work: work}}, nil)
+	jobs, err := schedule.New(db, []schedule.Job{{Name: "hourly", Schedule: "0 * * * *", Approved: approved, Overlap: schedule.BufferAll, Timeout: 12 * time.Hour, Work: work}}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -93,6 +93,22 @@ func TestStartByTheClock(t *testing.T) {
 			})
 		})
 	}
+	t.Run("queued", func(t *testing.T) { // none is lost while one takes longer than several instants
+		t.Parallel()
+		synctest.Test(t, func(t *testing.T) {
+			db := memory.New(nil)
+			defer statements(t, db, 150*time.Minute, reconcile.Queue, true)()
+			pass(12 * time.Hour)
+			if got := hours(t, db); !slices.Equal(got, []string{"01 completed", "02 completed", "03 completed", "04 completed", "05 waiting"}) {
+				t.Errorf("there are %q", got)
+			}
+			c := statement(t, db, time.Hour)
+			work := reconcile.Start(c, "statement", reconcile.Queue, func(time.Time) (string, error) { return "", nil })
+			if _, err := work(t.Context(), &schedule.Run{Job: "hourly", Instant: "1", At: time.Now(), Approved: true, Overlap: schedule.BufferOne}); err == nil || !strings.Contains(err.Error(), "BufferAll") {
+				t.Errorf("of a job that leaves instants out: %v", err)
+			}
+		})
+	})
 	t.Run("backfilled", func(t *testing.T) { // it gives up none that goes on, and waits for it
 		t.Parallel()
 		synctest.Test(t, func(t *testing.T) {

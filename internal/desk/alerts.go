@@ -120,7 +120,7 @@ func (d *Desk) reviewsNeed(ctx context.Context, a *alerts) error {
 	causes, sums := []ledger.Instance{}, map[string]int{} // the first of each, and how many there are
 	for i := range heads {
 		h := &heads[i]
-		if sums[causeOf(h)]++; sums[causeOf(h)] == 1 && h.ID.Saga != AlertSaga {
+		if sums[causeOf(h)]++; sums[causeOf(h)] == 1 { // an alert that cannot be told, too: one tells of all of them, and of itself
 			causes = append(causes, *h)
 		}
 	}
@@ -231,33 +231,44 @@ func (d *Desk) approvalsNeed(ctx context.Context, a *alerts) error {
 const manyBlocked, timesUsual = 100, 10
 
 func (d *Desk) duplicatesNeed(ctx context.Context, a *alerts) error {
-	days, _, err := d.blockedDays(ctx, ledger.DayOf(a.at).AddDate(0, 0, -7))
-	a.jumps(days, "duplicates", "/duplicates", "amends duplicates --since 8d"+d.flag, "duplicates from %s were blocked today by %s")
+	days, _, err := d.blockedDays(ctx, ledger.DayOf(a.at).AddDate(0, 0, -weekBefore))
+	a.jumps(days, "duplicates", "/duplicates", "amends duplicates --since 9d"+d.flag, "duplicates from %s were blocked on %s by %s")
 	return err
 }
 
 func (d *Desk) refusedNeed(ctx context.Context, a *alerts) error {
-	_, days, err := d.blockedDays(ctx, ledger.DayOf(a.at).AddDate(0, 0, -7))
+	_, days, err := d.blockedDays(ctx, ledger.DayOf(a.at).AddDate(0, 0, -weekBefore))
 	days = slices.DeleteFunc(days, func(day ledger.BlockedDay) bool { return day.Source == "" }) // a stranger tries paths that there are not
 	for i := range days {
 		days[i].By = intake.Refusal(days[i].By)
 	}
-	a.jumps(days, "refused", "/inbox", "amends inbox counts"+d.flag, "webhooks for %s were refused today (%s)")
+	a.jumps(days, "refused", "/inbox", "amends inbox counts"+d.flag, "webhooks for %s were refused on %s (%s)")
 	return err
 }
 
-// jumps adds of what source and by what there were more today than usual.
+// weekBefore is how many days before today the week begins that yesterday is compared with.
+const weekBefore = 8
+
+// jumps adds of what source and by what there were more than usual today, or yesterday: what goes on over midnight is told once.
 func (a *alerts) jumps(days []ledger.BlockedDay, kind, link, next, words string) {
-	today := ledger.DayOf(a.at)
-	now, before := map[ledger.BlockedDay]int64{}, map[ledger.BlockedDay]int64{}
+	ago := map[ledger.BlockedDay]*[weekBefore + 1]int64{} // how many, by how many days ago
 	for _, day := range days {
-		Either(day.Day.Before(today), before, now)[ledger.BlockedDay{By: day.By, Source: day.Source}] += day.Count
+		of := ledger.BlockedDay{By: day.By, Source: day.Source}
+		ago[of] = cmp.Or(ago[of], new([weekBefore + 1]int64))
+		ago[of][max(0, int(ledger.DayOf(a.at).Sub(day.Day).Hours()/24))] += day.Count
 	}
-	for of, n := range now {
-		if usual := before[of]; n >= manyBlocked && n > timesUsual*usual/7 {
-			name := program.Clean(strings.Trim(strconv.Quote(of.Source), `"`), 200) // what it is about is a work id, and a source any text
-			a.add(kind+"/"+of.By+With("/", name), kind, link, next,
-				fmt.Sprintf("%d "+words+", and %d a day in the week before", n, cmp.Or(name, "an unnamed source"), of.By, usual/7), int(n))
+	for of, all := range ago {
+		for day := range 2 {
+			n, usual := all[day], int64(0)
+			for _, count := range all[day+1 : day+8] {
+				usual += count
+			}
+			if n >= manyBlocked && n > timesUsual*usual/7 {
+				name := program.Clean(strings.Trim(strconv.Quote(of.Source), `"`), 200) // what it is about is a work id, and a source any text
+				a.add(kind+"/"+of.By+With("/", name), kind, link, next, fmt.Sprintf("%d "+words+", and %d a day in the week before", n,
+					cmp.Or(name, "an unnamed source"), ledger.DayOf(a.at).AddDate(0, 0, -day).Format(time.DateOnly), of.By, usual/7), int(n))
+				break
+			}
 		}
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/amends-dev/amends/internal/intake"
 	"github.com/amends-dev/amends/internal/ledger"
 	"github.com/amends-dev/amends/internal/ledgertest"
+	"github.com/amends-dev/amends/internal/machine"
 	"github.com/amends-dev/amends/internal/program"
 	"github.com/amends-dev/amends/reconcile/schedule"
 	"github.com/amends-dev/amends/saga"
@@ -134,7 +135,7 @@ func TestNeeds(t *testing.T) {
 }
 
 // A source whose duplicates jump is an alert of its own, also where another one of the layer always has far more, which is none. What it is
-// about can be a work id, whatever the source is called.
+// about can be a work id, whatever the source is called. It is the same one behind midnight, and is over a day later.
 func TestDuplicatesOfOneSourceJump(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -168,11 +169,19 @@ func TestDuplicatesOfOneSourceJump(t *testing.T) {
 			}
 		}
 		if want := map[string]string{
-			"duplicates/receiver/till": "150 duplicates from till were blocked today by receiver, and 10 a day in the week before",
-			"duplicates/request":       "100 duplicates from an unnamed source were blocked today by request, and 0 a day in the week before",
-			`duplicates/start/a\n…`:    `100 duplicates from a\n… were blocked today by start, and 0 a day in the week before`,
+			"duplicates/receiver/till": "150 duplicates from till were blocked on 2000-01-08 by receiver, and 10 a day in the week before",
+			"duplicates/request":       "100 duplicates from an unnamed source were blocked on 2000-01-08 by request, and 0 a day in the week before",
+			`duplicates/start/a\n…`:    `100 duplicates from a\n… were blocked on 2000-01-08 by start, and 0 a day in the week before`,
 		}; !maps.Equal(words, want) {
 			t.Errorf("got  %q\nwant %q", words, want)
+		}
+		time.Sleep(24*time.Hour + time.Minute) //nolint:forbidigo // virtual time
+		for day, wants := range []int{3, 0} {
+			found, _, err := New(recovers{db, ledgertest.Keeps{}, false}, "").Needs(t.Context(), 3)
+			if n := number(found, func(a *Alert) bool { return a.Kind == "duplicates" }); n != wants || err != nil {
+				t.Errorf("%d days later: %d, %v", day+1, n, err)
+			}
+			time.Sleep(24 * time.Hour) //nolint:forbidigo // virtual time
 		}
 	})
 }
@@ -195,7 +204,7 @@ func TestRefusedWebhooks(t *testing.T) {
 		found, _, err := d.Needs(t.Context(), 3)
 		found = slices.DeleteFunc(found, func(a Alert) bool { return a.Kind != "refused" })
 		if err != nil || len(found) != 1 || found[0].About != "refused/wrong_signature/shop" || found[0].Next != "amends inbox counts" ||
-			found[0].Words != "3000 webhooks for shop were refused today (wrong_signature), and 42 a day in the week before" {
+			found[0].Words != "3000 webhooks for shop were refused on 2000-01-03 (wrong_signature), and 42 a day in the week before" {
 			t.Errorf("needs %+v, %v", found, err)
 		}
 		counts, err := d.Counts(t.Context(), nil)
@@ -205,6 +214,66 @@ func TestRefusedWebhooks(t *testing.T) {
 		duplicates, err := d.Duplicates(t.Context(), &DuplicatesIn{Limit: Limit{N: 10}})
 		if err != nil || len(duplicates.Days) != 0 {
 			t.Errorf("duplicates %+v, %v", duplicates, err)
+		}
+	})
+}
+
+// moves is a store whose works come to a list, or leave it, once a list was read.
+type moves struct {
+	recovers
+
+	heads map[saga.Status][]ledger.Instance
+	move  func()
+}
+
+func (m *moves) List(_ context.Context, f ledger.Filter) (p ledger.Page, err error) {
+	for status, heads := range m.heads {
+		for _, h := range heads {
+			if (f.Status == "" || f.Status == status) && !h.Updated.Before(f.UpdatedSince) && (f.UpdatedUntil.IsZero() || h.Updated.Before(f.UpdatedUntil)) {
+				p.Instances = append(p.Instances, h)
+			}
+		}
+	}
+	if m.move != nil {
+		m.move()
+		m.move = nil
+	}
+	return p, nil
+}
+
+func (m *moves) Load(context.Context, []saga.ID) ([]ledger.Chain, error) { return nil, nil }
+
+func (m *moves) History(context.Context, saga.ID) ([]machine.Record, error) {
+	at := time.Date(1999, 11, 1, 0, 0, 0, 0, time.UTC)
+	return []machine.Record{{At: at, Status: saga.Running}, {At: at, Status: saga.Review}, {At: time.Now(), Status: saga.Completed}}, nil
+}
+
+// Alerts that cannot be told are told of by one, however many they are.
+func TestAlertsInReview(t *testing.T) {
+	t.Parallel()
+	stuck := func(work string) ledger.Instance {
+		return ledger.Instance{ID: saga.ID{Saga: AlertSaga, Work: work}, Status: saga.Review, Step: "tell", Reason: saga.ReasonPoison}
+	}
+	m := &moves{recovers: recovers{memory.New(nil), ledgertest.Keeps{}, false}, heads: map[saga.Status][]ledger.Instance{saga.Review: {stuck("job/a@1"), stuck("job/b@1")}}}
+	all, _, err := New(m, "").Needs(t.Context(), 3)
+	all = slices.DeleteFunc(all, func(a Alert) bool { return a.Kind != "review" })
+	if err != nil || len(all) != 1 || all[0].About != "review/amends-alert/tell/poison" || all[0].Count != 2 {
+		t.Errorf("%+v, %v", all, err)
+	}
+}
+
+// A work that rested when the month began, and moves while the report is made, is in it once.
+func TestAMonthHasWhatMovesMeanwhile(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		rests := ledger.Instance{ID: saga.ID{Saga: "s", Work: "1"}, Status: saga.Review, Updated: time.Date(1999, 11, 1, 0, 0, 0, 0, time.UTC)}
+		moved := rests
+		moved.Status, moved.Updated = saga.Completed, time.Now()
+		m := &moves{recovers: recovers{memory.New(nil), ledgertest.Keeps{}, false}, heads: map[saga.Status][]ledger.Instance{saga.Review: {rests}}}
+		m.move = func() { m.heads = map[saga.Status][]ledger.Instance{saga.Completed: {moved}} }
+		out, err := New(m, "").Month(t.Context(), &MonthIn{Month: "1999-12"})
+		if err != nil || len(out.Items) != 1 || out.Items[0].Live != 1 || out.Items[0].ReviewsOpen != 1 {
+			t.Errorf("%+v, %v", out, err)
 		}
 	})
 }

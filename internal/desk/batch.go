@@ -26,7 +26,7 @@ type Many struct {
 	Filter    Filter `json:"filter,omitempty" doc:"instead of WORK: all that match KEY=VALUE, a flag of amends list; several narrow it (also batch=BATCH)"`
 	Rate      int    `json:"rate,omitempty" doc:"with --filter: to so many a second"`
 	Max       int    `json:"max,omitempty" doc:"with --filter: refuse to begin where more match"`
-	StopAfter int    `json:"stop-after,omitempty" doc:"with --filter: stop when so many have come back for one cause"`
+	StopAfter int    `json:"stop-after,omitempty" doc:"with --filter: stop when so many fail for one cause: they come to review again, or are undone"`
 }
 
 // Filter narrows a list, each by KEY=VALUE. By HTTP it is one such text, or several in a JSON array.
@@ -175,11 +175,14 @@ func (d *Desk) Batch(ctx context.Context, in *BatchIn) (*BatchPlan, error) {
 	if err := Usage("try: amends "+in.Act+" --help", wrong...); err != nil {
 		return nil, err
 	}
-	works, err := d.matching(ctx, f, batch, l.Error, in.Max)
+	works, damaged, err := d.matching(ctx, f, batch, l.Error, in.Max)
 	if err != nil {
 		return nil, err
 	}
-	p := &BatchPlan{Act: in.Act, Matched: len(works), DryRun: in.DryRun, Groups: []BatchGroup{}}
+	p := &BatchPlan{Act: in.Act, Matched: len(works) + len(damaged), DryRun: in.DryRun, Groups: []BatchGroup{}}
+	for _, work := range damaged {
+		p.group(work, "its chain is damaged, see amends check", false)
+	}
 	b := &coordinator.Batch{Verb: in.Act, Step: in.Step, Happened: in.HappenedWithoutID, By: in.actor(), PerSecond: float64(in.Rate), StopAfter: in.StopAfter}
 	for _, v := range works {
 		then, takes, err := d.followsFor(ctx, act, v)
@@ -188,7 +191,8 @@ func (d *Desk) Batch(ctx context.Context, in *BatchIn) (*BatchPlan, error) {
 		}
 		p.group(v.head.ID.Work, then, takes)
 		if takes {
-			b.Items = append(b.Items, coordinator.BatchItem{Saga: v.head.ID.Saga, Work: v.head.ID.Work, Seq: v.state.Seq, Run: When(in.Act == machine.VerbRerun, v.state.Revision)})
+			b.Items = append(b.Items, coordinator.BatchItem{Saga: v.head.ID.Saga, Work: v.head.ID.Work, Seq: v.state.Seq, Run: When(in.Act == machine.VerbRerun, v.state.Revision),
+				Back: v.state.Compensating && in.Act != machine.VerbRerun || slices.Contains([]string{machine.VerbCancel, machine.VerbUndo, machine.VerbResolve}, in.Act)})
 		}
 	}
 	if size, err := json.Marshal(b); err != nil || len(size) > program.MaxInput {
@@ -231,13 +235,17 @@ func (p *BatchPlan) group(work, then string, takes bool) {
 	}
 }
 
-// matching are the instances that a filter selects, and of a batch those of it, at most so many. Batches themselves are none.
-func (d *Desk) matching(ctx context.Context, f ledger.Filter, batch, text string, most int) (works []*view, err error) {
+// matching are the instances that a filter selects, and of a batch those of it, at most so many, and those of them that cannot be read. Batches
+// themselves are none.
+func (d *Desk) matching(ctx context.Context, f ledger.Filter, batch, text string, most int) (works []*view, damaged []string, err error) {
+	if _, _, err := d.heads(ctx, f); err != nil { // nothing can wait under that name
+		return nil, nil, err
+	}
 	var of map[saga.ID]bool
 	if batch != "" {
 		b, err := d.batch(ctx, batch)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		of = map[saga.ID]bool{}
 		for i := range b.Items {
@@ -247,7 +255,7 @@ func (d *Desk) matching(ctx context.Context, f ledger.Filter, batch, text string
 	for more := true; more; {
 		page, err := d.some(ctx, f, of)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		for i := range page.Instances {
 			h := &page.Instances[i]
@@ -258,20 +266,24 @@ func (d *Desk) matching(ctx context.Context, f ledger.Filter, batch, text string
 			if errors.Is(err, ledger.ErrNotFound) { // it has gone meanwhile
 				continue
 			}
+			if unread, _ := errors.AsType[*Failure](err); unread != nil && unread.Code == Failed && text == "" {
+				damaged = append(damaged, h.ID.Work)
+				continue
+			}
 			if err != nil {
-				return nil, err
+				return nil, nil, err
 			}
 			moved := v.head.Status != h.Status || v.head.Reason != h.Reason || v.head.Step != h.Step
 			if moved || text != "" && !errorOf(v.knowledge, v.state).have(text) {
 				continue
 			}
 			if works = append(works, v); len(works) > most {
-				return nil, &Failure{Code: Conflict, What: fmt.Sprintf("more than %d match", most), Next: "narrow the filter, or say --max"}
+				return nil, nil, &Failure{Code: Conflict, What: fmt.Sprintf("more than %d match", most), Next: "narrow the filter, or say --max"}
 			}
 		}
 		f.After, more = page.Next, page.Next != "" && of == nil
 	}
-	return works, nil
+	return works, damaged, nil
 }
 
 // some is a page of what a filter selects, or all of those works of that it does.
@@ -337,7 +349,7 @@ type BatchShown struct {
 type BatchItem struct {
 	WorkID       string      `json:"workId"`
 	Saga         string      `json:"saga"`
-	Outcome      string      `json:"outcome"` // said, moved-on, to-be-said, not-said
+	Outcome      string      `json:"outcome"` // said, moved-on, refused, not-said, to-be-said
 	Status       saga.Status `json:"status"`  // where it stands now
 	ReviewReason saga.Reason `json:"reviewReason"`
 	Answer       string      `json:"answer"` // of its coordinator, where it read it and changed nothing
@@ -359,7 +371,7 @@ func (d *Desk) ShowBatch(ctx context.Context, in *WhichBatch) (*BatchShown, erro
 		_ = json.Unmarshal(step.Output, out.Result) // written by us
 	}
 	for i := range b.Items {
-		one, err := d.item(ctx, out, &b.Items[i])
+		one, err := d.item(ctx, out, &b.Items[i], i)
 		if err != nil {
 			return nil, err
 		}
@@ -371,14 +383,21 @@ func (d *Desk) ShowBatch(ctx context.Context, in *WhichBatch) (*BatchShown, erro
 	return out, nil
 }
 
-// item is what became of saying it to one work.
-func (d *Desk) item(ctx context.Context, b *BatchShown, it *coordinator.BatchItem) (*BatchItem, error) {
+// batchOutcomes are the outcomes of works, by the letters of [coordinator.BatchResult].
+var batchOutcomes = map[byte]string{'s': "said", 'm': "moved-on", 'r': "refused", 'n': "not-said"}
+
+// item is what became of saying it to one work, the i-th: as the batch says at its end, and before by where the work stands.
+func (d *Desk) item(ctx context.Context, b *BatchShown, it *coordinator.BatchItem, i int) (*BatchItem, error) {
 	one := &BatchItem{WorkID: it.Work, Saga: it.Saga, Outcome: Either(b.Status.Terminal(), "not-said", "to-be-said")}
+	ended := b.Result != nil && i < len(b.Result.Each)
+	if ended {
+		one.Outcome = batchOutcomes[b.Result.Each[i]]
+	}
 	v, err := d.look(ctx, it.ID())
 	damaged, _ := errors.AsType[*Failure](err)
 	switch { // of the others it can be told
 	case errors.Is(err, ledger.ErrNotFound):
-		one.Outcome, one.Answer = "moved-on", "its records have gone"
+		one.Outcome, one.Answer = Either(ended, one.Outcome, "moved-on"), "its records have gone"
 		return one, nil
 	case damaged != nil && damaged.Code == Failed:
 		one.Answer = damaged.What + ": " + damaged.Next
@@ -393,7 +412,7 @@ func (d *Desk) item(ctx context.Context, b *BatchShown, it *coordinator.BatchIte
 	}
 	ours := First(said, func(s *machine.Signal) bool { return coordinator.OfBatch(s, b.Batch) })
 	switch {
-	case ours == nil && v.state.Seq != it.Seq:
+	case ours == nil && v.state.Seq != it.Seq && !ended:
 		one.Outcome = "moved-on"
 	case ours != nil:
 		one.Outcome = "said"

@@ -106,7 +106,7 @@ func (g *Group) sum(in *ListIn) {
 	g.Count, g.Oldest = len(g.Heads), g.Heads[0].Updated
 	g.Sample = docs(g.Heads[:min(3, g.Count)], func(h *Head) string { return h.WorkID })
 	g.Filter = Filter{"saga=" + g.Saga, "status=" + string(g.Status)}
-	for _, also := range []string{With("reason=", string(g.Reason)), With("step=", g.Step), With("error=", g.Error), With("prefix=", in.Prefix), With("waits-for=", in.WaitsFor),
+	for _, also := range []string{With("reason=", string(g.Reason)), With("step=", g.Step), "error==" + g.Error, With("prefix=", in.Prefix), With("waits-for=", in.WaitsFor),
 		With("external-id=", in.ExternalID), With("tag=", in.Tag), Either(in.Unconfirmed, "unconfirmed=true", ""), With("since=", in.Since), With("until=", in.Until),
 		With("updated-since=", in.UpdatedSince), With("updated-until=", in.UpdatedUntil),
 	} {
@@ -122,8 +122,11 @@ type failed struct {
 	alike string   // the latest at issue, without what differs from one instance to the next
 }
 
-// have reports whether one of its texts has this, in any case; "" is in each.
+// have reports whether one of its texts has this, in any case; "" is in each. What begins with = is all of what it failed with last.
 func (s *failed) have(text string) bool {
+	if all, exactly := strings.CutPrefix(text, "="); exactly {
+		return strings.EqualFold(all, s.alike)
+	}
 	text = strings.ToLower(text)
 	return text == "" || slices.ContainsFunc(append([]string{s.alike}, s.texts...), func(one string) bool { return strings.Contains(strings.ToLower(one), text) })
 }

@@ -15,3 +15,17 @@ func TestAlike(t *testing.T) {
 		}
 	}
 }
+
+// The filter of a group selects those that failed last with its error, and no others whose error has it, too.
+func TestHaveExactly(t *testing.T) {
+	t.Parallel()
+	s := &failed{texts: []string{"timeout at 10:22"}, alike: "timeout at …"}
+	for text, want := range map[string]bool{"Timeout": true, "=timeout": false, "=Timeout at …": true, "=": false, "": true, "10:22": true} {
+		if s.have(text) != want {
+			t.Errorf("%q: %t", text, !want)
+		}
+	}
+	if !new(failed).have("=") {
+		t.Error("what failed with nothing is not found")
+	}
+}

@@ -33,7 +33,7 @@ type ListIn struct {
 	Prefix       string `query:"prefix" doc:"work ids that begin with this"`
 	WaitsFor     string `query:"waits-for" doc:"works that wait for this destination, for another try there (retry:NAME), or for a pause: all, saga:NAME"`
 	Step         string `query:"step" doc:"works where this step is at issue: retried, waiting, undone, in review or paused"`
-	Error        string `query:"error" doc:"works that failed last with an error, or have a note, that has this text, in any case (…: whatever it is)"`
+	Error        string `query:"error" doc:"works that failed last with an error, or have a note, that has this text, in any case (…: whatever it is; =TEXT: failed last with this alone, = with nothing)"`
 	ExternalID   string `query:"external-id" doc:"works that recorded this external id"`
 	Tag          string `query:"tag" doc:"works that were started with this tag, name=value"`
 	Unconfirmed  bool   `query:"unconfirmed" doc:"works with a step that counts as done although its outcome is unknown (after a rebuild)"`

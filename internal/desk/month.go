@@ -51,11 +51,12 @@ func (d *Desk) Month(ctx context.Context, in *MonthIn) (*Month, error) {
 	if err != nil {
 		return nil, err
 	}
-	sagas, chains := map[string]*SagaMonth{}, int64(0)
-	filters := []ledger.Filter{{Saga: in.Saga, UpdatedSince: since, CreatedUntil: until}}
+	sagas, chains, seen := map[string]*SagaMonth{}, int64(0), map[saga.ID]bool{}
+	filters := []ledger.Filter{} // what rests comes first: it may move meanwhile, and is counted once
 	for _, status := range live {
 		filters = append(filters, ledger.Filter{Saga: in.Saga, Status: status, UpdatedUntil: since})
 	}
+	filters = append(filters, ledger.Filter{Saga: in.Saga, UpdatedSince: since, CreatedUntil: until})
 	for len(filters) > 0 {
 		page, err := d.db.List(ctx, filters[0])
 		if err != nil {
@@ -64,7 +65,11 @@ func (d *Desk) Month(ctx context.Context, in *MonthIn) (*Month, error) {
 		for i := range page.Instances {
 			h := &page.Instances[i]
 			m := cmp.Or(sagas[h.ID.Saga], &SagaMonth{Saga: h.ID.Saga})
-			if sagas[h.ID.Saga] = m; h.Updated.Before(since) {
+			if sagas[h.ID.Saga] = m; seen[h.ID] {
+				continue
+			}
+			if h.Updated.Before(since) {
+				seen[h.ID] = true
 				m.rests(h.Status)
 				continue
 			}

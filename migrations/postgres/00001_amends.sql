@@ -517,7 +517,7 @@ CREATE TABLE amends_jobs (
     name                      text        NOT NULL COLLATE "C" PRIMARY KEY,
     schedule                  text,
     time_zone                 text,
-    overlap                   text,        -- skip or buffer-one
+    overlap                   text,        -- skip, buffer-one or buffer-all
     catch_up_window           bigint,      -- nanoseconds
     stale_after               bigint,      -- periods without a success, then a person is told
     created_at                timestamptz, -- when it was described; null: never

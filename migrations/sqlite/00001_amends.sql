@@ -486,7 +486,7 @@ CREATE TABLE amends_jobs (
     name                      TEXT    NOT NULL PRIMARY KEY,
     schedule                  TEXT,
     time_zone                 TEXT,
-    overlap                   TEXT,    -- skip or buffer-one
+    overlap                   TEXT,    -- skip, buffer-one or buffer-all
     catch_up_window           INTEGER, -- nanoseconds
     stale_after               INTEGER, -- periods without a success, then a person is told
     created_at                INTEGER, -- when it was described; null: never

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -101,13 +102,15 @@ func since(ctx context.Context, s Reader, job string, from time.Time) (all []Run
 	}
 }
 
-// missing are runs of the instants that no run has done or is about to do. The key of one that has a row already says how often it was asked for.
+// missing are runs of the instants that no run has done or is about to do. The key of one that has a row already is numbered behind it: rows before
+// that may have gone.
 func missing(now time.Time, job string, instants []Instant, known []RunRow, by saga.Actor) (rows []RunRow) {
 	done, times := map[time.Time]bool{}, map[string]int{}
 	for i := range known {
 		r := &known[i]
-		key, _, _ := strings.Cut(r.Instant, again)
-		if times[key]++; r.manual() || !r.Open() && r.Result != OK {
+		key, n, _ := strings.Cut(r.Instant, again)
+		number, _ := strconv.Atoi(n) // the first has none
+		if times[key] = max(times[key], number, 1); r.manual() || !r.Open() && r.Result != OK {
 			continue
 		}
 		from, _ := slices.BinarySearchFunc(instants, r.From, func(one Instant, t time.Time) int { return one.At.Compare(t) })

@@ -45,6 +45,7 @@ type Overlap string
 const (
 	Skip      Overlap = "skip"       // it is recorded as skipped
 	BufferOne Overlap = "buffer-one" // one waits for the end of the other, those after it are skipped
+	BufferAll Overlap = "buffer-all" // all wait for the end of the other, and are one run then: see [Run.Instants]
 )
 
 const (
@@ -69,7 +70,7 @@ func (j *Job) validate() error {
 	wrong.Whenf(!nameForm.MatchString(j.Name), "its name must be letters and digits, with . _ - : between them, up to 100")
 	_, err := Parse(j.Schedule, j.Zone)
 	wrong.Whenf(err != nil, "%w", err)
-	wrong.Whenf(j.Overlap != Skip && j.Overlap != BufferOne, "Overlap is %q; it is %s or %s", j.Overlap, Skip, BufferOne)
+	wrong.Whenf(j.Overlap != Skip && j.Overlap != BufferOne && j.Overlap != BufferAll, "Overlap is %q; it is %s, %s or %s", j.Overlap, Skip, BufferOne, BufferAll)
 	wrong.Whenf(j.CatchUp < time.Minute, "CatchUp is %s; under a minute an instant could be too old before a process looks", j.CatchUp)
 	wrong.Whenf(j.Timeout < 0, "Timeout is negative")
 	wrong.Whenf(j.Lease < leastLease, "Lease is %s; no database answers in time under %s", j.Lease, leastLease)

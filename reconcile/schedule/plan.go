@@ -36,7 +36,7 @@ func plan(now time.Time, a *Agenda, text Schedule) {
 		a.skip(now, missed, fmt.Sprintf("missed, and longer ago than the %s that are made up for", s.CatchUp))
 	}
 	due, ok := text.stretch(s.Planned, now)
-	if !ok {
+	if !ok || a.buffers() {
 		return
 	}
 	if obstacle := a.obstacle(); obstacle != "" {
@@ -57,6 +57,9 @@ func expire(now, horizon time.Time, a *Agenda) {
 		}
 	}
 }
+
+// buffers reports whether instants wait for the end of a run without being planned.
+func (a *Agenda) buffers() bool { return a.State.Overlap == BufferAll && a.obstacle() != "" }
 
 // obstacle says why an instant that is due gets no run of its own, or "".
 func (a *Agenda) obstacle() string {

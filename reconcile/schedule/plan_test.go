@@ -5,6 +5,8 @@ import (
 	"errors"
 	"testing"
 	"time"
+
+	"github.com/amends-dev/amends/saga"
 )
 
 // table is a store with one job: what a database does, and no more.
@@ -122,5 +124,16 @@ func TestLateWriteMatchesNothing(t *testing.T) {
 		if !errors.Is(err, ErrLost) {
 			t.Errorf("%s writes: %v", what, err)
 		}
+	}
+}
+
+// What is asked for again is numbered behind the newest row of its instant, also where the first have gone.
+func TestBackfillIsNumberedBehindWhatIsKept(t *testing.T) {
+	t.Parallel()
+	at := time.Date(2026, 6, 15, 10, 0, 0, 0, time.UTC)
+	known := []RunRow{{Instant: "k again:2", At: at, From: at}}
+	known[0].Result = Failed
+	if rows := missing(at, "sweep", []Instant{{"k", at}}, known, saga.Actor{Name: "ann", Reason: "x"}); len(rows) != 1 || rows[0].Instant != "k again:3" {
+		t.Errorf("%+v", rows)
 	}
 }

@@ -18,6 +18,7 @@ type Run struct {
 	Attempt  int       // 1 for the first
 	Fence    int64     // higher than that of every attempt before, at any run of the job
 	Approved bool      // false: the job is not approved yet, so it plans and changes nothing
+	Overlap  Overlap   // of the job, as this program says
 
 	// Reported is what an earlier attempt reported last.
 	Reported Outcome

@@ -127,6 +127,24 @@ func TestOverlapIsBuffered(t *testing.T) {
 	})
 }
 
+// S3, buffer-all: the instants that come meanwhile wait for the end of the run, also where its process stops in the middle, and are one run.
+func TestOverlapIsBufferedWhole(t *testing.T) {
+	bubble(t, "2026-06-15T10:04:00Z", func(s *stage) {
+		j := s.job("*/5 * * * *", "", 17*time.Minute)
+		j.Overlap = schedule.BufferAll
+		stop := s.run(j)
+		s.until("2026-06-15T10:16:00Z")
+		s.want("2026-06-15T10:05:00Z running")
+		stop()
+		s.run(j)
+		s.until("2026-06-15T10:34:00Z")
+		s.want("2026-06-15T10:05:00Z ok", "2026-06-15T10:30:00Z running for 5")
+		if c := s.called(); len(c) != 3 || !c[2].From.Equal(at(t, "2026-06-15T10:10:00Z")) {
+			t.Errorf("the calls are %+v", c)
+		}
+	})
+}
+
 // S2: after three days down there is exactly one run, for all that was missed within the
 // window; what is older is recorded as skipped.
 func TestThreeDaysDown(t *testing.T) {

@@ -241,7 +241,9 @@ func (a *Agenda) quiet(now time.Time, text Schedule) time.Duration {
 			}
 		}
 	}
-	sooner(text.Next(a.State.Planned))
+	if !a.buffers() {
+		sooner(text.Next(a.State.Planned))
+	}
 	return max(next.Sub(now), 0)
 }
 
