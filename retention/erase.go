@@ -44,6 +44,9 @@ type ErasedWork struct {
 	Later   bool     // a run of retention erases it once it has ended, and is not held
 }
 
+// ErrReason is the error of [Erase] where the reason names what is to be erased.
+var ErrReason = errors.New("the reason says what is to be erased, and would stay on record: write one that does not")
+
 // Erase erases what is kept of works that have ended: inputs, results, the history, what people said, tags, what waited, counts of duplicates,
 // acts that name the work, and deliveries that led to it. What is left is the status, with hashes of the work id and of external ids under the
 // ledger's secret: by them a duplicate is known. Work that has not ended, or is held, is marked, and erased by a later run.
@@ -58,6 +61,9 @@ func Erase(ctx context.Context, db store.DB, e Erasure) (Erased, error) {
 func erase(ctx context.Context, db store.DB, e *Erasure) (out Erased, err error) {
 	var filters []ledger.Filter
 	var failed []error
+	if ledger.Names(e.By.Reason, e.Subject) || ledger.Names(e.By.Reason, e.Work) {
+		return out, ErrReason
+	}
 	switch {
 	case e.Subject != "":
 		filters = append(filters, ledger.Filter{Tag: saga.SubjectTag(e.Subject), Saga: e.Saga})
@@ -163,6 +169,7 @@ func eraseEnded(ctx context.Context, db store.DB, h *ledger.Instance, w *ErasedW
 	} else {
 		w.Records = 0
 	}
+	one.Remains.Tags = nil
 	for i := range one.Remains.Steps {
 		s := &one.Remains.Steps[i]
 		s.ExternalID = db.Hide(s.ExternalID)

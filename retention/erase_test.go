@@ -336,6 +336,10 @@ func TestErasedBesideAnOpenTransaction(t *testing.T) {
 	if e, err := Erase(t.Context(), db, Erasure{Work: "w", By: saga.Actor{Name: "bob", Reason: "r"}}); err != nil || e.Named != 1 || e.Works[0].As == "" {
 		t.Errorf("beside an open transaction: %+v, %v", e, err)
 	}
+	hold := ledger.Control{Kind: ledger.ControlHold, Name: "parcels w", Body: json.RawMessage(`{}`), Actor: "bob", Reason: "a court asks", Nonce: 1}
+	if _, err := db.SetControl(t.Context(), 0, hold); err != nil {
+		t.Fatal(err)
+	}
 	log, _ := test.NewNullLogger()
 	c, err := coordinator.New(db, &coordinator.Options{Log: log})
 	if err == nil {
@@ -353,9 +357,13 @@ func TestErasedBesideAnOpenTransaction(t *testing.T) {
 	if e, err := Erase(t.Context(), db, Erasure{}); err != nil || e.Named != 0 {
 		t.Errorf("behind it: %+v, %v", e, err)
 	}
-	if bytes.Contains([]byte(dump(t, address)), []byte("(w,")) {
+	if all := dump(t, address); strings.Contains(all, "(w,") || strings.Contains(all, "hold,\"parcels w\"") {
 		t.Error("its id is left")
 	}
+	if _, err := db.SetControl(t.Context(), 0, ledger.Control{Kind: ledger.ControlRetention, Name: DefaultName, Body: json.RawMessage(`{"key":"1h"}`), Actor: "eve", Reason: "r", Nonce: 1}); err != nil {
+		t.Fatal(err)
+	}
+	later(t, db, 2*time.Hour) // what was held before it lost its id is held
 	if s, err := c.Start(t.Context(), "parcels", "w", parcel{Customer: "ann"}, nil); err != nil || !s.Duplicate {
 		t.Errorf("behind it: %+v, %v", s, err)
 	}

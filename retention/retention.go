@@ -359,6 +359,8 @@ func (r *run) count(one *ledger.Reduction, what string, bytes int64) {
 // prepare reads what one instance has to lose, and says how many bytes of bodies and records that is, about.
 func (r *run) prepare(ctx context.Context, one *ledger.Reduction) (bytes int64, err error) {
 	if one.Head.Left() == ledger.LeftRemains { // the key goes
+		r := ledger.Remembered(&one.Head)
+		one.Tags = r.Tags
 		return int64(len(one.Head.Remains)), nil
 	}
 	records, err := r.ledger.History(ctx, one.Head.ID)
@@ -379,7 +381,9 @@ func (r *run) prepare(ctx context.Context, one *ledger.Reduction) (bytes int64, 
 	for i := range records {
 		bytes += 150 + int64(len(records[i].Body)+len(records[i].Snapshot)) // a document and its place in an index
 	}
-	one.Remains = st.Remains()
+	if one.Remains = st.Remains(); one.To != "" {
+		one.Tags = slices.DeleteFunc(slices.Clone(st.Tags), func(tag string) bool { return slices.Contains(one.Remains.Tags, tag) })
+	}
 	return bytes, nil
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/amends-dev/amends/internal/ledger"
 	"github.com/amends-dev/amends/internal/plan"
 	"github.com/amends-dev/amends/reconcile/schedule"
+	"github.com/amends-dev/amends/retention"
 )
 
 // Code is a kind of failure, for programs. None changes.
@@ -135,8 +136,9 @@ func said(text string) bool { return strings.TrimSpace(text) != "" }
 // codes say which errors of the layers below are which.
 var codes = map[error]Code{
 	ledger.ErrNotFound: NotFound, intake.ErrNotFound: NotFound, schedule.ErrUnknown: NotFound, schedule.ErrNotFound: NotFound, plan.ErrNotFound: NotFound,
-	ledger.ErrCursor:   Misuse,
-	ledger.ErrReadOnly: NotAllowed, fs.ErrPermission: NotAllowed,
+	ledger.ErrCursor:    Misuse,
+	retention.ErrReason: Misuse,
+	ledger.ErrReadOnly:  NotAllowed, fs.ErrPermission: NotAllowed,
 	ledger.ErrChanged: Conflict, ledger.ErrLocked: Conflict, schedule.ErrPaused: Conflict,
 	coordinator.ErrNotInReview: Conflict, coordinator.ErrOtherStep: Conflict, coordinator.ErrFinished: Conflict, coordinator.ErrAtRest: Conflict,
 	coordinator.ErrNotPaused: Conflict, coordinator.ErrPaused: Conflict, coordinator.ErrUnderWay: Conflict, coordinator.ErrNotWaiting: Conflict,

@@ -54,11 +54,12 @@ func (a *Act) digest(text string) string {
 // word. Its hash stays. It reports whether there was anything.
 func (a *Act) Erase(id saga.ID) (changed bool) {
 	for _, text := range []*string{&a.Name, &a.Reason} {
-		if names(*text, id) {
+		if NamesWork(*text, id) {
 			*text, changed = erasedText+a.digest(*text), true
 		}
 	}
-	if body := string(a.Body); names(body, id) {
+	escaped, _ := json.Marshal(id.Work) //nolint:errchkjson // texts always encode
+	if body := string(a.Body); NamesWork(body, id) || NamesWork(body, saga.ID{Saga: id.Saga, Work: string(escaped[1 : len(escaped)-1])}) {
 		a.Body, changed = json.RawMessage(strconv.Quote(erasedText+a.digest(body))), true
 	}
 	return changed
@@ -71,12 +72,18 @@ func erased(text string) (digest string, is bool) {
 	return digest, is && err == nil && len(b) == sha256.Size
 }
 
-func names(text string, id saga.ID) bool {
+// NamesWork reports whether a text names a work: with its saga, or by its id alone, where that is long enough to be no other word.
+func NamesWork(text string, id saga.ID) bool {
 	if _, is := erased(text); is {
 		return false
 	}
+	return hasWord(text, id.Saga+" "+id.Work) || hasWord(text, id.Saga+"/"+id.Work) || Names(text, id.Work)
+}
+
+// Names reports whether a text has a name as a word, where that is long enough to be no other one.
+func Names(text, name string) bool {
 	const tellsItself = 5
-	return hasWord(text, id.Saga+" "+id.Work) || hasWord(text, id.Saga+"/"+id.Work) || len(id.Work) >= tellsItself && hasWord(text, id.Work)
+	return len(name) >= tellsItself && hasWord(text, name)
 }
 
 // hasWord reports whether a text has the word: between spaces, marks and slashes.

@@ -98,7 +98,7 @@ type Reduction struct {
 	// who and why.
 	Records []machine.Record
 	Signals []machine.Signal
-	Tags    []string        // that it was started with, when its records go
+	Tags    []string        // that go with its records, or with its key
 	Remains machine.Remains // what is left when its records go
 	// As is the name under which it is known from then on, see [Eraser.Hide]: with its records goes, wherever it stands, what names it.
 	// Empty: it keeps its name. Only an [Eraser] takes one.
@@ -120,8 +120,10 @@ func Remembered(h *Instance) machine.Record {
 	if h.Erased() {
 		why = "it was erased"
 	}
+	var left machine.Remains
+	_ = json.Unmarshal([]byte(h.Remains), &left) // who folds it is told
 	return machine.Record{
-		Seq: 1, At: h.Updated, Until: h.Created, Kind: machine.KindRemembered, Version: h.Version, Revision: h.Revision, Status: h.Status, Body: json.RawMessage(h.Remains),
+		Tags: left.Tags, Seq: 1, At: h.Updated, Until: h.Created, Kind: machine.KindRemembered, Version: h.Version, Revision: h.Revision, Status: h.Status, Body: json.RawMessage(h.Remains),
 		Note: why,
 	}
 }

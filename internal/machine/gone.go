@@ -98,11 +98,12 @@ func (r *Record) Rest(salt Salt) (rest json.RawMessage, was Erased, err error) {
 
 // Remains is what is left of an instance whose records have gone, beside its head: the identity of its input, and a line for each step that was
 // armed. It is kept for as long as its key, of every instance there was, so it is short: a JSON list of texts, "name:phase:undo external-id", where
-// a step that is done has no phase, and one that was not undone no undo.
+// a step that is done has no phase, and one that was not undone no undo. What begins with a space is a tag.
 type Remains struct {
 	Identity string
 	Heard    string // the newest revision that was spoken of, where it is not the one it is at
 	Steps    []StepState
+	Tags     []string // whose data it holds: by that it is found when it is to be erased
 }
 
 // notDone is how the phase is written of a step that a newer version has not come to.
@@ -138,6 +139,9 @@ func (m Remains) MarshalJSON() ([]byte, error) {
 		}
 		lines = append(lines, line)
 	}
+	for _, tag := range m.Tags {
+		lines = append(lines, " "+tag)
+	}
 	return json.Marshal(lines)
 }
 
@@ -158,6 +162,10 @@ func (m *Remains) UnmarshalJSON(b []byte) error {
 	m.Identity, m.Heard = hex.EncodeToString(raw), heard
 	for _, line := range lines[1:] {
 		name, id, _ := strings.Cut(line, " ")
+		if name == "" {
+			m.Tags = append(m.Tags, id)
+			continue
+		}
 		name, phases, _ := strings.Cut(name, ":")
 		phase, undo, _ := strings.Cut(phases, ":")
 		ss := StepState{Name: name, ExternalID: id, OutputDropped: true, Forward: Effort{Phase: Phase(phase)}, Undo: Effort{Phase: Phase(undo)}}
@@ -185,6 +193,11 @@ func (st *State) Remains() Remains {
 		}
 		left.Steps = append(left.Steps, ss)
 	}
+	for _, tag := range st.Tags {
+		if strings.HasPrefix(tag, saga.SubjectTag("")) {
+			left.Tags = append(left.Tags, tag)
+		}
+	}
 	return left
 }
 
@@ -206,7 +219,7 @@ func (st *State) remember(r *Record) error {
 	if st.NewestRevision == "" {
 		st.NewestRevision = r.Revision
 	}
-	st.InputGone, st.RecordsGone, st.Started, st.Steps = &Given{Identity: left.Identity}, true, r.Until.UTC(), left.Steps
+	st.InputGone, st.RecordsGone, st.Started, st.Steps, st.Tags = &Given{Identity: left.Identity}, true, r.Until.UTC(), left.Steps, left.Tags
 	return nil
 }
 

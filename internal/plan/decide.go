@@ -112,6 +112,18 @@ func (d *Decision) Holds(f *Finding, now time.Time) bool {
 	return (d.Verdict == Accept || d.Verdict == Hide) && Decidable(f.Class) && (d.Verdict == Hide || f.Class != AdoptMismatch) && d.same(f) && (d.Until.IsZero() || now.Before(d.Until))
 }
 
+// Over reports whether the decision was over by then: carried out, or what it holds had ended.
+func (d *Decision) Over(by time.Time) bool {
+	at := d.At
+	switch {
+	case d.Verdict == Accept || d.Verdict == Hide:
+		at = d.Until
+	case d.Acts():
+		at = d.Ended
+	}
+	return !at.IsZero() && at.Before(by)
+}
+
 // Held is a finding that is left as it is because of the decision.
 func (d *Decision) Held(f *Finding) Finding {
 	held := *f

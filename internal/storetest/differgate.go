@@ -10,6 +10,7 @@ import (
 	"github.com/amends-dev/amends/internal/intake"
 	"github.com/amends-dev/amends/internal/plan"
 	"github.com/amends-dev/amends/internal/scan"
+	"github.com/amends-dev/amends/reconcile/schedule"
 	"github.com/amends-dev/amends/saga"
 )
 
@@ -316,7 +317,7 @@ func callDecide(d *draw, s *side) {
 	verdict := pick(d, plan.Accept, plan.Hide, plan.Ours, plan.Ours, plan.Reopen, plan.Keep)
 	what := plan.Decision{Finding: finding(pick(d, "1", "2", "ä"), pick(d, plan.Diverged, plan.AdoptMismatch, plan.Missing), plan.Ask), Verdict: verdict, By: saga.Actor{Name: pick(d, "anna", "anna", ""), Reason: "r"}}
 	if verdict == plan.Hide || d.one(4) {
-		what.Until = time.Unix(2e9, 0)
+		what.Until = time.Unix(pick(d, int64(2e9), 1e9), 0)
 	}
 	q := plan.DecisionQuery{Job: job, Keys: pick(d, nil, nil, []string{"1", "ä"}), Open: d.one(2), After: pick(d, "", "", "1"), Limit: d.IntN(4)}
 	d.with(q)
@@ -333,6 +334,13 @@ func callDecide(d *draw, s *side) {
 	}
 	if d.one(2) {
 		s.tell("Settled", s.Settled(s.ctx, job, ds))
+	}
+	if len(ds) > 0 && d.one(2) {
+		s.tell("Turn", s.Turn(s.ctx, job, func(now time.Time, a *schedule.Agenda) error {
+			a.State = fullState(now)
+			a.Forget = now.Add(time.Hour)
+			return nil
+		}))
 	}
 	s.says("Decisions")(s.Decisions(s.ctx, plan.DecisionQuery{Job: job}))
 	s.says("Drifts")(s.Drifts(s.ctx, plan.DriftQuery{Open: true}))

@@ -110,6 +110,6 @@ type Agenda struct {
 	Open  []RunRow // runs without a result, in the order of their numbers; they may be changed
 	New   []RunRow // runs to be recorded; the store numbers them, but for those whose instant is known, which it drops
 
-	// Forget deletes the job's runs that ended before this time; zero: none.
+	// Forget deletes the job's runs that ended before this time, and decisions on what it found that were over by then; zero: none.
 	Forget time.Time
 }

@@ -4,10 +4,12 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"maps"
 	"slices"
 	"time"
 
 	"github.com/amends-dev/amends/internal/ledger"
+	"github.com/amends-dev/amends/internal/plan"
 	"github.com/amends-dev/amends/reconcile/schedule"
 )
 
@@ -52,6 +54,9 @@ func (db *DB) Turn(ctx context.Context, job string, decide func(time.Time, *sche
 		}
 		db.runs.rows = slices.DeleteFunc(db.runs.rows, func(r schedule.RunRow) bool {
 			return r.Job == job && !r.Open() && r.Ended.Before(a.Forget)
+		})
+		maps.DeleteFunc(db.planned.decided[job], func(key string, d *plan.Decision) bool {
+			return d.Over(a.Forget) && db.planned.drifts[job][key] == nil
 		})
 		return nil
 	}, "turn at job %q", job)

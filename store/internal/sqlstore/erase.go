@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"slices"
 	"strconv"
 	"time"
@@ -27,27 +28,30 @@ var (
 		`INSERT INTO amends_duplicates AS d (saga, work_id, source, counter, count, first_at, last_at)
 			SELECT o.saga, e.value ->> 3, o.source, o.counter, o.count, o.first_at, o.last_at
 			FROM {elements:1} AS e JOIN amends_duplicates AS o ON o.saga = e.value ->> 1 AND o.work_id = e.value ->> 2 WHERE true
-			ON CONFLICT (saga, work_id, source, counter) DO UPDATE SET count = d.count + excluded.count`,
+			ON CONFLICT (saga, work_id, source, counter) DO UPDATE SET count =
+				CASE WHEN excluded.counter = 0 THEN d.count + excluded.count WHEN excluded.count > d.count THEN excluded.count ELSE d.count END`,
 		`DELETE FROM amends_duplicates WHERE (saga, work_id) IN (SELECT value ->> 1, value ->> 2 FROM {elements:1} AS e)`,
-		// A hold that was lifted keeps its row, for processes wait until they have read the newest version that there is. It takes the place of an older one.
+		// A hold that was lifted keeps its row, for processes wait until they have read the newest version that there is; one that was set meanwhile holds
+		// its key. It takes the place of an older one.
 		`DELETE FROM amends_controls WHERE kind = 'hold' AND name IN (SELECT (e.value ->> 1) || ' ' || (e.value ->> 3) FROM {elements:1} AS e
-			JOIN amends_controls AS o ON o.kind = 'hold' AND o.body IS NULL AND o.name = (e.value ->> 1) || ' ' || (e.value ->> 2))`,
-		`UPDATE amends_controls AS c SET name = (e.value ->> 1) || ' ' || (e.value ->> 3), reason = NULL FROM {elements:1} AS e
-			WHERE c.kind = 'hold' AND c.body IS NULL AND c.name = (e.value ->> 1) || ' ' || (e.value ->> 2)`,
-		`DELETE FROM amends_decisions AS d WHERE (d.to_do = 0 OR d.ended_at IS NOT NULL) AND d.key IN (SELECT value ->> 2 FROM {elements:1} AS e)
-			AND NOT EXISTS (SELECT 1 FROM amends_drifts AS f WHERE f.job = d.job AND f.key = d.key)`,
+			JOIN amends_controls AS o ON o.kind = 'hold' AND o.name = (e.value ->> 1) || ' ' || (e.value ->> 2))`,
+		`UPDATE amends_controls AS c SET name = (e.value ->> 1) || ' ' || (e.value ->> 3), reason = CASE WHEN c.body IS NOT NULL THEN reason END FROM {elements:1} AS e
+			WHERE c.kind = 'hold' AND c.name = (e.value ->> 1) || ' ' || (e.value ->> 2)`,
+		`DELETE FROM amends_decisions WHERE (to_do = 0 OR ended_at IS NOT NULL) AND key IN (SELECT value ->> 2 FROM {elements:1} AS e)`,
 	}
 
 	waitsOf = `SELECT name, key, saga, work_id, step, step_key FROM amends_awaits WHERE (saga, work_id) IN (SELECT value ->> 1, value ->> 2 FROM {elements:1} AS e)`
 
 	// usesOfWorks are also those of a first pass: its message may have been waited for by another then.
-	usesOfWorks = `SELECT u.name, u.id, u.saga, e.value ->> 3 FROM {elements:1} AS e JOIN amends_uses AS u ON u.saga = e.value ->> 1 AND u.work_id = e.value ->> 2 UNION ALL
-		SELECT u.name, u.id, u.saga, e.value ->> 3 FROM {elements:1} AS e JOIN amends_uses AS u ON u.saga = e.value ->> 1 AND u.work_id = e.value ->> 3`
+	usesOfWorks = `SELECT u.name, u.id, u.saga, e.value ->> 3, e.value ->> 2 FROM {elements:1} AS e JOIN amends_uses AS u ON u.saga = e.value ->> 1 AND u.work_id = e.value ->> 2 UNION ALL
+		SELECT u.name, u.id, u.saga, e.value ->> 3, e.value ->> 2 FROM {elements:1} AS e JOIN amends_uses AS u ON u.saga = e.value ->> 1 AND u.work_id = e.value ->> 3`
 
-	hideUses = `UPDATE amends_uses AS u SET work_id = e.value ->> 3 FROM {elements:1} AS e WHERE u.name = e.value ->> 0 AND u.id = e.value ->> 1 AND u.saga = e.value ->> 2`
+	hideUses = `UPDATE amends_uses AS u SET work_id = e.value ->> 3, step_key = e.value ->> 3 FROM {elements:1} AS e WHERE u.name = e.value ->> 0 AND u.id = e.value ->> 1 AND u.saga = e.value ->> 2`
 
+	// eraseMessages leaves what another waits for, or may: one of another saga that goes on under the same id.
 	eraseMessages = `UPDATE amends_messages AS m SET body = NULL, key = e.value ->> 3 FROM {elements:1} AS e
-		WHERE m.name = e.value ->> 0 AND m.id = e.value ->> 1 AND NOT EXISTS (SELECT 1 FROM amends_awaits AS a WHERE a.name = m.name AND a.key = m.key)`
+		WHERE m.name = e.value ->> 0 AND m.id = e.value ->> 1 AND NOT EXISTS (SELECT 1 FROM amends_awaits AS a WHERE a.name = m.name AND a.key = m.key)
+			AND NOT EXISTS (SELECT 1 FROM amends_instances AS i WHERE i.work_id = e.value ->> 4 AND i.saga <> e.value ->> 2 AND i.status NOT IN ('completed', 'compensated'))`
 
 	// answersOn are answers that have the work id as a text of its own, as JSON writes it, or JSON within JSON: a document is kept to the byte.
 	answersOn = `SELECT r.key FROM amends_requests AS r WHERE EXISTS (SELECT 1 FROM {elements:1} AS e
@@ -56,7 +60,12 @@ var (
 	forgetAnswers = `DELETE FROM amends_requests WHERE key IN (SELECT value ->> 0 FROM {elements:1} AS e)`
 
 	namingActs = `SELECT a.number FROM amends_audit AS a WHERE EXISTS (SELECT 1 FROM {elements:1} AS e
-		WHERE replace(a.name || ' ' || coalesce(a.body, '') || ' ' || coalesce(a.reason, ''), e.value ->> 2, '') <> a.name || ' ' || coalesce(a.body, '') || ' ' || coalesce(a.reason, ''))`
+		WHERE replace(replace(a.name || ' ' || coalesce(a.body, '') || ' ' || coalesce(a.reason, ''), e.value ->> 2, ''), e.value ->> 6, '')
+			<> a.name || ' ' || coalesce(a.body, '') || ' ' || coalesce(a.reason, ''))`
+
+	// namingTexts are the texts of a column that name works, and eraseTexts takes them out.
+	namingTexts = `SELECT DISTINCT t.%[2]s FROM %[1]s AS t WHERE EXISTS (SELECT 1 FROM {elements:1} AS e WHERE replace(t.%[2]s, e.value ->> 2, '') <> t.%[2]s)`
+	eraseTexts  = `UPDATE %[1]s SET %[2]s = 'erased' WHERE %[2]s IN (SELECT value ->> 0 FROM {elements:1} AS e)`
 
 	thisAct = `SELECT number, name, body, reason FROM amends_audit WHERE number = $1`
 
@@ -75,7 +84,8 @@ var (
 		LEFT JOIN amends_instances AS i ON i.work_id = p.work_id AND i.saga = p.saga ORDER BY p.name, p.key, p.saga, p.work_id, p.step, p.step_key`
 
 	forgetWaits = `DELETE FROM amends_awaits WHERE (name, key, saga, work_id, step, step_key) IN (
-		SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5 FROM {elements:1} AS e)`
+		SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5 FROM {elements:1} AS e)
+		AND NOT EXISTS (SELECT 1 FROM amends_instances AS i WHERE i.work_id = amends_awaits.work_id AND i.saga = amends_awaits.saga AND ` + Hears + `)`
 
 	eraseLater = `INSERT INTO amends_tags (tag, instance) SELECT '` + ledger.ToErase + `', n.value FROM {numbers:1} AS n WHERE true ON CONFLICT DO NOTHING`
 )
@@ -94,16 +104,34 @@ type erasedWork struct {
 	Name     string
 }
 
+// said are the columns, by table, of what people and jobs say besides in acts.
+var said = [][2]string{
+	{"amends_controls", "reason"}, {"amends_approvals", "reason"}, {"amends_jobs", "paused_reason"}, {"amends_jobs", "approved_reason"}, {"amends_decisions", "reason"},
+	{"amends_runs", "requested_reason"}, {"amends_runs", "note"}, {"amends_runs", "error"},
+}
+
 // naming is what names works, and has no index by which that is found.
 type naming struct {
 	waits   [][6]string
-	uses    [][4]string
+	uses    [][5]string
 	answers [][1]string
+	texts   map[[2]string][][1]string // by column
 	acts    []int64
 }
 
 // naming looks for it where it holds up no writer.
-func (s *chains) naming(ctx context.Context, list [][6]any) (n naming, err error) {
+func (s *chains) naming(ctx context.Context, list [][7]any, works []erasedWork) (n naming, err error) {
+	n.texts = make(map[[2]string][][1]string)
+	for _, of := range said {
+		err = errors.Join(err, s.look(ctx, fmt.Sprintf(namingTexts, of[0], of[1]), list, func(rows *sqlx.Rows) error {
+			var text string
+			err := rows.Scan(&text)
+			if slices.ContainsFunc(works, func(w erasedWork) bool { return ledger.NamesWork(text, saga.ID{Saga: w.Saga, Work: w.WorkID}) }) {
+				n.texts[of] = append(n.texts[of], [1]string{text})
+			}
+			return err
+		}))
+	}
 	for query, row := range map[string]func(*sqlx.Rows) error{
 		waitsOf: func(rows *sqlx.Rows) error {
 			var w [6]string
@@ -112,8 +140,8 @@ func (s *chains) naming(ctx context.Context, list [][6]any) (n naming, err error
 			return err
 		},
 		usesOfWorks: func(rows *sqlx.Rows) error {
-			var u [4]string
-			err := rows.Scan(&u[0], &u[1], &u[2], &u[3])
+			var u [5]string
+			err := rows.Scan(&u[0], &u[1], &u[2], &u[3], &u[4])
 			n.uses = append(n.uses, u)
 			return err
 		},
@@ -139,13 +167,13 @@ func (s *chains) naming(ctx context.Context, list [][6]any) (n naming, err error
 
 // erase erases, wherever it stands, what names works. It may be done again.
 func (s *chains) erase(ctx context.Context, works []erasedWork) error {
-	list := make([][6]any, len(works))
+	list := make([][7]any, len(works))
 	for i, w := range works {
 		text, _ := json.Marshal(w.WorkID)       //nolint:errchkjson // texts always encode
 		within, _ := json.Marshal(string(text)) //nolint:errchkjson // and so do they
-		list[i] = [6]any{w.Instance, w.Saga, w.WorkID, w.Name, string(text), string(within[1 : len(within)-1])}
+		list[i] = [7]any{w.Instance, w.Saga, w.WorkID, w.Name, string(text), string(within[1 : len(within)-1]), string(text[1 : len(text)-1])}
 	}
-	n, err := s.naming(ctx, list)
+	n, err := s.naming(ctx, list, works)
 	if err != nil {
 		return err
 	}
@@ -161,6 +189,11 @@ func (s *chains) erase(ctx context.Context, works []erasedWork) error {
 				if err := s.with(ctx, q, step.text, step.list); err != nil {
 					return err
 				}
+			}
+		}
+		for of, texts := range n.texts {
+			if err := s.with(ctx, q, fmt.Sprintf(eraseTexts, of[0], of[1]), texts); err != nil {
+				return err
 			}
 		}
 		for _, text := range eraseStatements {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/amends-dev/amends/internal/ledger"
+	"github.com/amends-dev/amends/internal/plan"
 	"github.com/amends-dev/amends/reconcile/schedule"
 	"github.com/amends-dev/amends/saga"
 	"github.com/amends-dev/amends/store/internal/rows"
@@ -114,7 +115,11 @@ func (t *turn) store(ctx context.Context) error {
 	if a.Forget.IsZero() {
 		return nil
 	}
-	_, err := t.do(ctx, `DELETE FROM amends_runs WHERE job = ? AND ended_at < ?`, a.State.Name, t.moment(a.Forget))
+	if _, err := t.do(ctx, `DELETE FROM amends_runs WHERE job = ? AND ended_at < ?`, a.State.Name, t.moment(a.Forget)); err != nil {
+		return err
+	}
+	_, err := t.do(ctx, `DELETE FROM amends_decisions AS d WHERE d.job = ? AND CASE WHEN d.verdict IN (?, ?) THEN d.until_at WHEN d.to_do = 1 THEN d.ended_at ELSE d.decided_at END < ?
+		AND NOT EXISTS (SELECT 1 FROM amends_drifts AS f WHERE f.job = d.job AND f.key = d.key)`, rows.Name(a.State.Name), string(plan.Accept), string(plan.Hide), t.moment(a.Forget))
 	return err
 }
 
