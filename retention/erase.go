@@ -61,7 +61,7 @@ func Erase(ctx context.Context, db store.DB, e Erasure) (Erased, error) {
 func erase(ctx context.Context, db store.DB, e *Erasure) (out Erased, err error) {
 	var filters []ledger.Filter
 	var failed []error
-	if ledger.Names(e.By.Reason, e.Subject) || ledger.Names(e.By.Reason, e.Work) {
+	if e.Subject != "" && ledger.HasWord(e.By.Reason, e.Subject) || ledger.Names(e.By.Reason, e.Work) {
 		return out, ErrReason
 	}
 	switch {

@@ -164,7 +164,7 @@ func TestTombstonesHaveTheirSubject(t *testing.T) {
 	})
 }
 
-// A message that one instance has used, and another saga's of the same id will wait for, is not taken from that by the erasure of the first.
+// A message that one instance has used, and another saga's of the same id will wait for, and what was decided on the difference that this has, is not taken from that by the erasure of the first.
 func TestErasedBesideAnotherSagasMessage(t *testing.T) {
 	everySQL(t, func(t *testing.T, db store.DB, _ *sqlx.DB) {
 		var sent atomic.Int64
@@ -195,11 +195,20 @@ func TestErasedBesideAnotherSagasMessage(t *testing.T) {
 				t.Fatal(err)
 			}
 		})
+		f := plan.Finding{Key: "w", Class: plan.Missing, Action: plan.Ask, Reason: "r"}
+		ref, err := db.Draft(t.Context(), "books")
+		if err = errors.Join(err, db.Remember(t.Context(), ref, plan.Part{}, []plan.Finding{f}),
+			db.Decide(t.Context(), "books", []plan.Decision{{Finding: f, Verdict: plan.Hide, Until: time.Now().Add(time.Hour), By: saga.Actor{Name: "bob", Reason: "r"}}})); err != nil {
+			t.Fatal(err)
+		}
 		if e, err := Erase(t.Context(), db, Erasure{Work: "w", Saga: "parcels", By: saga.Actor{Name: "eve", Reason: "a request"}}); err != nil || e.Works[0].As == "" {
 			t.Fatal(e, err)
 		}
 		if ms, err := db.Messages(t.Context(), "payment", "w", "slow"); err != nil || len(ms) != 1 || string(ms[0].Body) != `"paid"` {
 			t.Fatal(ms, err)
+		}
+		if ds, err := db.Decisions(t.Context(), plan.DecisionQuery{Job: "books"}); err != nil || len(ds) != 1 {
+			t.Errorf("what was decided on the other's difference: %+v, %v", ds, err)
 		}
 		open.Store(true)
 		process(t, db, programs, func(c *coordinator.Coordinator) {

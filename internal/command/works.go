@@ -76,7 +76,7 @@ var groupsVerb = verb[desk.GroupsIn, desk.Groups]{
 		if g.More {
 			a.sayf("there are more works than were looked at: narrow it")
 		}
-		if len(g.Items) > 0 && g.Items[0].Status == saga.Review {
+		if len(g.Items) > 0 && g.Items[0].Status == saga.Review && len(g.Items[0].Filter) > 0 {
 			filters := ""
 			for _, one := range g.Items[0].Filter {
 				filters += " --filter " + quote(one)

@@ -262,6 +262,19 @@ func TestAlertsInReview(t *testing.T) {
 	}
 }
 
+// What is at no step has no filter of its own where others are at one.
+func TestAGroupThatNoFilterSelects(t *testing.T) {
+	t.Parallel()
+	at := func(work, step string) ledger.Instance {
+		return ledger.Instance{ID: saga.ID{Saga: "s", Work: work}, Status: saga.Review, Step: step, Reason: saga.ReasonDeadline}
+	}
+	m := &moves{recovers: recovers{memory.New(nil), ledgertest.Keeps{}, false}, heads: map[saga.Status][]ledger.Instance{saga.Review: {at("1", ""), at("2", "pay"), at("3", "pay")}}}
+	g, err := New(m, "").Groups(t.Context(), new(GroupsIn))
+	if err != nil || len(g.Items) != 2 || g.Items[1].Filter != nil || !slices.Contains(g.Items[0].Filter, "step=pay") || !slices.Contains(g.Items[0].Filter, "error==") {
+		t.Errorf("%+v, %v", g, err)
+	}
+}
+
 // A work that rested when the month began, and moves while the report is made, is in it once.
 func TestAMonthHasWhatMovesMeanwhile(t *testing.T) {
 	t.Parallel()

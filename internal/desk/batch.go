@@ -104,14 +104,14 @@ func (in *BatchIn) act() Act {
 	return a
 }
 
-// narrowed reads a filter.
-func (in *BatchIn) narrowed() (l *ListIn, batch string, wrong Wrong) {
+// narrowed reads a filter. Of errors it may have several texts.
+func (in *BatchIn) narrowed() (l *ListIn, texts []string, batch string, wrong Wrong) {
 	l = new(ListIn)
 	fields, said := reflect.ValueOf(l).Elem(), map[string]bool{"saga": in.Saga != ""}
 	l.Saga = in.Saga
 	for _, one := range in.Filter {
 		key, value, ok := strings.Cut(one, "=")
-		wrong.If(said[key], fmt.Sprintf("%s is said twice", key))
+		wrong.If(said[key] && key != "error", fmt.Sprintf("%s is said twice", key))
 		said[key] = true
 		i := slices.IndexFunc(reflect.VisibleFields(fields.Type()), func(f reflect.StructField) bool { return f.Tag.Get("query") == key && key != "" })
 		switch {
@@ -119,6 +119,8 @@ func (in *BatchIn) narrowed() (l *ListIn, batch string, wrong Wrong) {
 			wrong = append(wrong, fmt.Sprintf("--filter takes KEY=VALUE, not %q", one))
 		case key == "batch":
 			batch = value
+		case key == "error":
+			texts = append(texts, value)
 		case i < 0 || slices.Contains([]string{"newest", "limit", "after"}, key):
 			wrong = append(wrong, fmt.Sprintf("--filter knows no %q: it is a flag of amends list that narrows it, or batch=BATCH", key))
 		default:
@@ -131,9 +133,9 @@ func (in *BatchIn) narrowed() (l *ListIn, batch string, wrong Wrong) {
 		}
 	}
 	wrong.If(l.Saga == coordinator.BatchSaga, "a batch says nothing to batches: pause, resume and cancel take their names")
-	wrong.If(l.Error != "" && l.Status == "" && l.Reason == "" && !l.Review, "error=TEXT is of works in a status: say status=review, too")
+	wrong.If(len(texts) > 0 && l.Status == "" && l.Reason == "" && !l.Review, "error=TEXT is of works in a status: say status=review, too")
 	wrong.If(len(in.Filter) == 0, "an empty filter would say it to everything there is: narrow it, as in --filter reason=exhausted")
-	return l, batch, wrong
+	return l, texts, batch, wrong
 }
 
 // BatchPlan is what a batch is about to do, or does.
@@ -163,7 +165,7 @@ func (d *Desk) Batch(ctx context.Context, in *BatchIn) (*BatchPlan, error) {
 		return nil, Usage("", fmt.Sprintf("%q is not said to many: it is one of %s", in.Act, strings.Join(coordinator.BatchVerbs, ", ")))
 	}
 	act := in.act()
-	l, batch, wrong := in.narrowed()
+	l, texts, batch, wrong := in.narrowed()
 	wrong = append(wrong, Faults(act)...)
 	wrong.If(in.Rate < 1 || in.Rate > 1000, "--rate is from 1 to 1000 a second")
 	wrong.If(in.Max < 1 || in.Max > mostItems, fmt.Sprintf("--max is from 1 to %d: say more than that in several", mostItems))
@@ -175,7 +177,7 @@ func (d *Desk) Batch(ctx context.Context, in *BatchIn) (*BatchPlan, error) {
 	if err := Usage("try: amends "+in.Act+" --help", wrong...); err != nil {
 		return nil, err
 	}
-	works, damaged, err := d.matching(ctx, f, batch, l.Error, in.Max)
+	works, damaged, err := d.matching(ctx, f, batch, texts, in.Max)
 	if err != nil {
 		return nil, err
 	}
@@ -237,7 +239,7 @@ func (p *BatchPlan) group(work, then string, takes bool) {
 
 // matching are the instances that a filter selects, and of a batch those of it, at most so many, and those of them that cannot be read. Batches
 // themselves are none.
-func (d *Desk) matching(ctx context.Context, f ledger.Filter, batch, text string, most int) (works []*view, damaged []string, err error) {
+func (d *Desk) matching(ctx context.Context, f ledger.Filter, batch string, texts []string, most int) (works []*view, damaged []string, err error) {
 	if _, _, err := d.heads(ctx, f); err != nil { // nothing can wait under that name
 		return nil, nil, err
 	}
@@ -266,15 +268,18 @@ func (d *Desk) matching(ctx context.Context, f ledger.Filter, batch, text string
 			if errors.Is(err, ledger.ErrNotFound) { // it has gone meanwhile
 				continue
 			}
-			if unread, _ := errors.AsType[*Failure](err); unread != nil && unread.Code == Failed && text == "" {
-				damaged = append(damaged, h.ID.Work)
+			if unread, _ := errors.AsType[*Failure](err); unread != nil && unread.Code == Failed { // what it failed with is not known
+				if len(texts) == 0 {
+					damaged = append(damaged, h.ID.Work)
+				}
 				continue
 			}
 			if err != nil {
 				return nil, nil, err
 			}
 			moved := v.head.Status != h.Status || v.head.Reason != h.Reason || v.head.Step != h.Step
-			if moved || text != "" && !errorOf(v.knowledge, v.state).have(text) {
+			failed := errorOf(v.knowledge, v.state)
+			if moved || slices.ContainsFunc(texts, func(text string) bool { return !failed.have(text) }) {
 				continue
 			}
 			if works = append(works, v); len(works) > most {

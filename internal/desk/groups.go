@@ -26,7 +26,7 @@ type Group struct {
 	Count  int         `json:"count"`
 	Oldest *time.Time  `json:"oldestUpdatedAt"` // since when the oldest stands so
 	Sample []string    `json:"sample"`          // the work ids of a few, the oldest first
-	Filter Filter      `json:"filter"`          // selects them for a batch, see amends help retry
+	Filter Filter      `json:"filter"`          // selects them for a batch, see amends help retry; null: none selects them alone
 
 	Heads []Head `json:"-"` // the oldest first
 }
@@ -84,6 +84,12 @@ func (d *Desk) Groups(ctx context.Context, in *GroupsIn) (*Groups, error) {
 	}
 	for i := range g.Items {
 		g.Items[i].sum(&in.ListIn)
+		one := &g.Items[i]
+		if wider := func(o *Group) bool {
+			return one.Step == "" && o.Step != "" && o.Saga == one.Saga && o.Status == one.Status && o.Reason == one.Reason && o.Error == one.Error
+		}; slices.ContainsFunc(g.Items, func(o Group) bool { return wider(&o) }) { // that it is at no step cannot be said
+			one.Filter = nil
+		}
 	}
 	slices.SortStableFunc(g.Items, func(a, b Group) int { return cmp.Or(b.Count-a.Count, At(a.Oldest).Compare(At(b.Oldest))) })
 	return g, nil
@@ -106,7 +112,7 @@ func (g *Group) sum(in *ListIn) {
 	g.Count, g.Oldest = len(g.Heads), g.Heads[0].Updated
 	g.Sample = docs(g.Heads[:min(3, g.Count)], func(h *Head) string { return h.WorkID })
 	g.Filter = Filter{"saga=" + g.Saga, "status=" + string(g.Status)}
-	for _, also := range []string{With("reason=", string(g.Reason)), With("step=", g.Step), "error==" + g.Error, With("prefix=", in.Prefix), With("waits-for=", in.WaitsFor),
+	for _, also := range []string{With("reason=", string(g.Reason)), With("step=", g.Step), "error==" + g.Error, With("error=", in.Error), With("prefix=", in.Prefix), With("waits-for=", in.WaitsFor),
 		With("external-id=", in.ExternalID), With("tag=", in.Tag), Either(in.Unconfirmed, "unconfirmed=true", ""), With("since=", in.Since), With("until=", in.Until),
 		With("updated-since=", in.UpdatedSince), With("updated-until=", in.UpdatedUntil),
 	} {

@@ -77,17 +77,17 @@ func NamesWork(text string, id saga.ID) bool {
 	if _, is := erased(text); is {
 		return false
 	}
-	return hasWord(text, id.Saga+" "+id.Work) || hasWord(text, id.Saga+"/"+id.Work) || Names(text, id.Work)
+	return HasWord(text, id.Saga+" "+id.Work) || HasWord(text, id.Saga+"/"+id.Work) || Names(text, id.Work)
 }
 
 // Names reports whether a text has a name as a word, where that is long enough to be no other one.
 func Names(text, name string) bool {
 	const tellsItself = 5
-	return len(name) >= tellsItself && hasWord(text, name)
+	return len(name) >= tellsItself && HasWord(text, name)
 }
 
-// hasWord reports whether a text has the word: between spaces, marks and slashes.
-func hasWord(text, word string) bool {
+// HasWord reports whether a text has the word: between spaces, marks and slashes.
+func HasWord(text, word string) bool {
 	for rest := text; ; {
 		i := strings.Index(rest, word)
 		if i < 0 {

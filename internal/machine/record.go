@@ -111,7 +111,7 @@ type Record struct {
 	Actor       string          `json:"actor,omitempty"`       // who said what the record follows
 	Why         string          `json:"why,omitempty"`         // why, in the actor's words
 	Cause       string          `json:"cause,omitempty"`       // KindStarted: what caused the start, in the starter's words
-	Tags        []string        `json:"tags,omitempty"`        // KindStarted: what it is found by, name=value, sorted
+	Tags        []string        `json:"tags,omitempty"`        // KindStarted: what it is found by, name=value, sorted; KindRemembered: whose data it holds
 	Identity    string          `json:"identity,omitempty"`    // KindStarted, KindHeard, KindRevised: hash of what makes two starts the same, where that is not the whole input in Body
 	Signals     []int64         `json:"signals,omitempty"`
 

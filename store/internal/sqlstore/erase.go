@@ -37,7 +37,10 @@ var (
 			JOIN amends_controls AS o ON o.kind = 'hold' AND o.name = (e.value ->> 1) || ' ' || (e.value ->> 2))`,
 		`UPDATE amends_controls AS c SET name = (e.value ->> 1) || ' ' || (e.value ->> 3), reason = CASE WHEN c.body IS NOT NULL THEN reason END FROM {elements:1} AS e
 			WHERE c.kind = 'hold' AND c.name = (e.value ->> 1) || ' ' || (e.value ->> 2)`,
-		`DELETE FROM amends_decisions WHERE (to_do = 0 OR ended_at IS NOT NULL) AND key IN (SELECT value ->> 2 FROM {elements:1} AS e)`,
+		// A decision on a difference that is still there may be on the instance of another saga under the same id.
+		`DELETE FROM amends_decisions AS d WHERE (d.to_do = 0 OR d.ended_at IS NOT NULL) AND d.key IN (SELECT value ->> 2 FROM {elements:1} AS e)
+			AND NOT EXISTS (SELECT 1 FROM amends_drifts AS f JOIN amends_instances AS i ON i.work_id = f.key WHERE f.job = d.job AND f.key = d.key
+				AND NOT EXISTS (SELECT 1 FROM amends_erased AS x WHERE x.instance = i.ref))`,
 	}
 
 	waitsOf = `SELECT name, key, saga, work_id, step, step_key FROM amends_awaits WHERE (saga, work_id) IN (SELECT value ->> 1, value ->> 2 FROM {elements:1} AS e)`
@@ -104,10 +107,10 @@ type erasedWork struct {
 	Name     string
 }
 
-// said are the columns, by table, of what people and jobs say besides in acts.
+// said are the columns, by table, of what people and jobs say besides in acts, in the order in which a turn of a job locks them.
 var said = [][2]string{
-	{"amends_controls", "reason"}, {"amends_approvals", "reason"}, {"amends_jobs", "paused_reason"}, {"amends_jobs", "approved_reason"}, {"amends_decisions", "reason"},
-	{"amends_runs", "requested_reason"}, {"amends_runs", "note"}, {"amends_runs", "error"},
+	{"amends_controls", "reason"}, {"amends_approvals", "reason"}, {"amends_jobs", "paused_reason"}, {"amends_jobs", "approved_reason"},
+	{"amends_runs", "requested_reason"}, {"amends_runs", "note"}, {"amends_runs", "error"}, {"amends_decisions", "reason"},
 }
 
 // naming is what names works, and has no index by which that is found.
@@ -191,7 +194,11 @@ func (s *chains) erase(ctx context.Context, works []erasedWork) error {
 				}
 			}
 		}
-		for of, texts := range n.texts {
+		for _, of := range said {
+			texts := n.texts[of]
+			if len(texts) == 0 {
+				continue
+			}
 			if err := s.with(ctx, q, fmt.Sprintf(eraseTexts, of[0], of[1]), texts); err != nil {
 				return err
 			}

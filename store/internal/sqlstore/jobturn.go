@@ -73,7 +73,7 @@ func (t *turn) load(ctx context.Context, job string) error {
 	for i := range halts {
 		t.agenda.Halt = halts[i].Paused
 	}
-	if err := t.choose(ctx, rows.Runs(&t.open), `SELECT number, `+rows.RunColumns+` FROM amends_runs WHERE job = ? AND result IS NULL ORDER BY number`, job); err != nil {
+	if err := t.choose(ctx, rows.Runs(&t.open), `SELECT number, `+rows.RunColumns+` FROM amends_runs WHERE job = ? AND result IS NULL ORDER BY number`+t.db.Lock, job); err != nil {
 		return err
 	}
 	t.agenda.Open, t.agenda.State = slices.Clone(t.open), t.state
