@@ -29,8 +29,8 @@ const (
 //
 // Its work id is the job's name and the instant, statements:2026-12-01T06:00:00 Europe/Vienna, so an instant has one instance, whatever
 // process starts it and however often. Instants that were missed get theirs in one late run, each its own, as far back as [schedule.Job] says
-// with CatchUp; for what is longer ago there is amends schedule backfill. A job that is not approved starts none. What a person asks for
-// skips and gives up nothing: it waits.
+// with CatchUp; for what is longer ago there is amends schedule backfill. amends schedule run is about the latest instant: where that has its
+// instance nothing is started. A job that is not approved starts none. What a person asks for skips and gives up nothing: it waits.
 func Start[In any](c *coordinator.Coordinator, sagaName string, while While, input func(at time.Time) (In, error)) func(context.Context, *schedule.Run) (schedule.Outcome, error) {
 	return func(ctx context.Context, r *schedule.Run) (schedule.Outcome, error) {
 		s := &starts{c: c, saga: sagaName, while: while, run: r, out: schedule.Outcome{Result: schedule.OK}}
@@ -87,7 +87,7 @@ func (s *starts) start(ctx context.Context, one schedule.Instant, in any) error 
 }
 
 // anInstant begins what stands behind the name of the job in the id of a work of its own; another job's name may begin as this one's does.
-var anInstant = regexp.MustCompile(`^(\d{4}-\d\d-\d\dT|manual:\d)`)
+var anInstant = regexp.MustCompile(`^\d{4}-\d\d-\d\dT`)
 
 // awaits has the other instances of the job come to their ends, or says that there is none for this instant.
 func (s *starts) awaits(ctx context.Context, work string) (skips bool, err error) {

@@ -13,6 +13,7 @@ import (
 	"github.com/amends-dev/amends/internal/ledger"
 	"github.com/amends-dev/amends/internal/machine"
 	"github.com/amends-dev/amends/internal/nap"
+	"github.com/amends-dev/amends/reconcile/schedule"
 	"github.com/amends-dev/amends/saga"
 	"github.com/amends-dev/amends/store"
 )
@@ -79,10 +80,10 @@ func erase(ctx context.Context, db store.DB, e *Erasure) (out Erased, err error)
 			return out, err
 		}
 		for i := range heads {
-			w, err := eraseOne(ctx, db, &heads[i], e)
-			if ctx.Err() != nil {
-				return out, ctx.Err()
+			if err := schedule.Proceed(ctx); err != nil { // a person may have paused the job
+				return out, err
 			}
+			w, err := eraseOne(ctx, db, &heads[i], e)
 			if err != nil { // of this one: the others are erased
 				w.As, w.Left = "", err.Error()
 				failed = append(failed, fmt.Errorf("%s: %w", w.ID, err))

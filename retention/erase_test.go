@@ -484,6 +484,15 @@ func TestErasedWithItsObject(t *testing.T) {
 	if err != nil || e.Works[0].As != "" || !e.Works[0].Later || !strings.Contains(e.Works[0].Left, id.Work) {
 		t.Errorf("while a person looks: %+v, %v", e, err)
 	}
+	if _, err := db.SetControl(t.Context(), 0, ledger.Control{Kind: ledger.ControlRetention, Name: DefaultName, Body: json.RawMessage(`{"records":"1h","key":"2h"}`), Actor: "eve", Reason: "r", Nonce: 1}); err != nil {
+		t.Fatal(err)
+	}
+	if r := later(t, db, 90*time.Minute); r.Kept != 1 { // what leads to the object stays, and that it is to be erased
+		t.Errorf("its records went: %+v", r)
+	}
+	if r := later(t, db, 3*time.Hour); r.Kept != 1 {
+		t.Errorf("its key went: %+v", r)
+	}
 	blocked("")
 	if e, err = Erase(t.Context(), db, Erasure{}); err != nil || len(e.Works) != 1 || len(e.Works[0].Objects) != 1 {
 		t.Errorf("behind that: %+v, %v", e, err)

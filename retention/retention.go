@@ -38,7 +38,7 @@ type Report struct {
 	At       time.Time // by the ledger's clock
 	Policies []Policy  // of each saga that is known, by name
 	Lines    []Line    // what goes, by saga and stage
-	Kept     int       // due, and not reduced: held by a person, or moved meanwhile
+	Kept     int       // due, and not reduced: held by a person, to be erased first, or moved meanwhile
 	Damaged  int       // due, and not reduced: they cannot be read, run amends check
 	Waits    int       // of callbacks and messages, of instances whose records have gone
 	Erased   int       // a person had said so before they ended, see [Erase]
@@ -126,13 +126,17 @@ func Run(ctx context.Context, db store.DB, o *Options) (Report, error) {
 	return newRun(db, o).both(ctx, db)
 }
 
-// both erases what a person had said so of, and lets go of what is due.
-func (r *run) both(ctx context.Context, db store.DB) (Report, error) {
+// both erases what a person had said so of, and lets go of what is due: of what has expired first, for the walk may not come to its end.
+func (r *run) both(ctx context.Context, db store.DB) (report Report, err error) {
 	erased, failed := Erase(ctx, db, Erasure{})
-	report, err := r.walk(ctx)
-	if err == nil && !r.dry {
-		report.Waits, err = db.ForgetWaits(ctx)
+	waits := 0
+	if err = schedule.Proceed(ctx); err == nil && !r.dry {
+		waits, err = db.ForgetWaits(ctx)
 	}
+	if err == nil {
+		report, err = r.walk(ctx)
+	}
+	report.Waits = waits
 	for _, w := range erased.Works {
 		if w.As != "" {
 			report.Erased++
@@ -166,6 +170,7 @@ type run struct {
 	dry      bool
 	now      time.Time
 	policies map[string]Policy
+	held     map[string]bool // by [ledger.HoldName]
 	fallback Policy
 	lines    map[[2]string]*Line
 	report   Report
@@ -203,6 +208,16 @@ func (r *run) begin(ctx context.Context) error {
 	var err error
 	if r.fallback.Retention, r.fallback.Set, err = Default(ctx, r.ledger); err != nil {
 		return err
+	}
+	controls, _, err := r.ledger.Controls(ctx)
+	if err != nil {
+		return fmt.Errorf("read what is held: %w", err)
+	}
+	r.held = make(map[string]bool)
+	for i := range controls {
+		if c := &controls[i]; c.Kind == ledger.ControlHold && len(c.Body) > 0 {
+			r.held[c.Name] = true
+		}
 	}
 	ds, err := r.ledger.Definitions(ctx) // by name and version: the newest comes last
 	if err != nil {
@@ -300,9 +315,16 @@ func (r *run) stage(ctx context.Context, left ledger.Left) error {
 // reduce lets go of what some instances have to lose, and then waits as long as the rate says.
 func (r *run) reduce(ctx context.Context, heads []ledger.Instance, left ledger.Left) error {
 	begun := time.Now()
+	if err := schedule.Proceed(ctx); err != nil { // a person may have paused the job
+		return err
+	}
 	var all []ledger.Reduction
 	var bytes []int64
 	for i := range heads {
+		if r.held[ledger.HoldName(heads[i].ID)] {
+			r.report.Kept++
+			continue
+		}
 		p := r.policy(heads[i].ID.Saga)
 		to, what, _ := due(&p.Retention, left, r.now.Sub(heads[i].Updated))
 		one := ledger.Reduction{Head: heads[i], To: to}

@@ -12,18 +12,19 @@ import (
 const Forever time.Duration = -1
 
 const (
+	purgeFirst = time.Minute // after a start: a process may not live for an hour
 	purgeEvery = time.Hour
 	purgeBatch = 1000 // rows of each kind in one transaction, so that no other one waits for long
 )
 
-// purgeLoop forgets what is old, once an hour, until ctx ends. Several processes may do so at once.
+// purgeLoop forgets what is old, soon and then once an hour, until ctx ends. Several processes may do so at once.
 func (h *Processor) purgeLoop(ctx context.Context) {
 	p, ok := h.gate.(intake.Purger)
 	if !ok {
 		return
 	}
-	for {
-		if _ = nap.For(ctx, purgeEvery); ctx.Err() != nil {
+	for wait := purgeFirst; ; wait = purgeEvery {
+		if _ = nap.For(ctx, wait); ctx.Err() != nil {
 			return
 		}
 		n, err := h.purge(ctx, p)

@@ -18,10 +18,18 @@ type Instant struct {
 	At  time.Time
 }
 
-// Instants are those that the run stands for, the first one first: several where some were missed. A run that was asked for by hand is one of
-// its own. An error says that the schedule has changed since they were missed, or that they are more than 10,000: which they were is not known
+// Instants are those that the run stands for, the first one first: several where some were missed. A run that was asked for by hand stands for
+// the latest one. An error says that the schedule has changed since they were missed, or that they are more than 10,000: which they were is not known
 // any more, so the run is to fail.
 func (r *Run) Instants() ([]Instant, error) {
+	if strings.HasPrefix(r.Instant, byHand) {
+		for back := time.Hour; back < 10*365*day; back *= 2 {
+			if latest, ok := r.text.stretch(r.At.Add(-back), r.At); ok {
+				return []Instant{{latest.key, latest.last}}, nil
+			}
+		}
+		return nil, errors.New("the schedule has no instant before now")
+	}
 	key, _, _ := strings.Cut(r.Instant, again)
 	if !r.From.Before(r.At) || r.From.IsZero() {
 		return []Instant{{key, r.At}}, nil

@@ -127,8 +127,8 @@ func (s *chains) sameSchema(ctx context.Context, q Queries) error {
 
 // sealing learns whether the ledger is sealed, which another process may have done since, and refuses a process without keys then.
 func (s *chains) sealing(ctx context.Context, q Queries) error {
-	var sealed bool
-	if err := q.QueryRowxContext(ctx, `SELECT sealed FROM amends_meta`).Scan(&sealed); err != nil {
+	sealed, err := s.isSealed(ctx, q)
+	if err != nil {
 		return err
 	}
 	s.db.sealed.Store(sealed)
@@ -136,6 +136,11 @@ func (s *chains) sealing(ctx context.Context, q Queries) error {
 		return errNoKeys
 	}
 	return nil
+}
+
+func (s *chains) isSealed(ctx context.Context, q Queries) (sealed bool, err error) {
+	err = q.QueryRowxContext(ctx, `SELECT sealed FROM amends_meta`).Scan(&sealed)
+	return sealed, err
 }
 
 // changed says that sessions were opened on other databases than the present one.

@@ -1,6 +1,7 @@
 package sqlstore
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"time"
@@ -34,6 +35,7 @@ var (
 	asRead = resting + ` AND coalesce(h.remains, '') = w.value ->> 2 AND h.consumed = CAST(w.value ->> 4 AS bigint) AND h.work_id = w.value ->> 5
 		AND coalesce((SELECT max(r.seq) FROM amends_records AS r WHERE r.instance = h.ref), 0) = CAST(w.value ->> 1 AS bigint)
 		AND NOT EXISTS (SELECT 1 FROM amends_controls AS c WHERE c.kind = 'hold' AND c.name = h.saga || ' ' || h.work_id AND c.body IS NOT NULL)
+		AND NOT EXISTS (SELECT 1 FROM amends_tags AS t WHERE t.tag = w.value ->> 6 AND t.instance = h.ref)
 		AND h.ref IN (SELECT ref FROM amends_instances WHERE ref IN (SELECT CAST(value ->> 0 AS bigint) FROM {elements:1} AS refs) ORDER BY ref {passing})`
 
 	reduceRecords = `
@@ -66,8 +68,8 @@ func (s *chains) Reduce(ctx context.Context, all []ledger.Reduction) ([]bool, er
 		}
 		var refs []int64
 		err := s.db.Whole(Again(ctx), func(ctx context.Context, q Queries) (err error) {
-			if err := s.sealing(ctx, q); err != nil { // what it does not read it does not take out
-				return err
+			if sealed, err := s.isSealed(ctx, q); err != nil || sealed && s.db.Keys == nil { // what it does not read it does not take out
+				return cmp.Or(err, errNoKeys)
 			}
 			refs, err = s.reduceHeads(ctx, q, all, at, goes)
 			if err != nil || len(refs) == 0 {
@@ -89,10 +91,14 @@ func (s *chains) Reduce(ctx context.Context, all []ledger.Reduction) ([]bool, er
 }
 
 func (s *chains) reduceHeads(ctx context.Context, q Queries, all []ledger.Reduction, at map[int64]int, goes bool) (refs []int64, err error) {
-	list := make([][6]any, 0, len(at))
+	list := make([][7]any, 0, len(at))
 	for ref, i := range at {
 		r := &all[i]
-		list = append(list, [6]any{ref, r.Tail, r.Head.Remains, r.NowRemains(), r.Head.Consumed, r.Head.ID.Work})
+		marked := "" // what leads to what is to be erased stays until it is
+		if r.As == "" && r.To != ledger.LeftRecords {
+			marked = ledger.ToErase
+		}
+		list = append(list, [7]any{ref, r.Tail, r.Head.Remains, r.NowRemains(), r.Head.Consumed, r.Head.ID.Work, marked})
 	}
 	b, err := json.Marshal(list)
 	if err != nil {
@@ -135,9 +141,9 @@ func (s *chains) reduceRest(ctx context.Context, q Queries, all []ledger.Reducti
 		}
 		if r.To != ledger.LeftRecords {
 			gone = append(gone, ref)
-			tags = append(tags, []any{ref, ledger.ToErase})
 		}
 		if r.As != "" {
+			tags = append(tags, []any{ref, ledger.ToErase})
 			erased = append(erased, []any{ref, r.Head.ID.Saga, r.Head.ID.Work, r.As})
 		}
 	}
