@@ -5,6 +5,7 @@ import (
 
 	"github.com/amends-dev/amends/internal/desk"
 	"github.com/amends-dev/amends/internal/finding"
+	"github.com/amends-dev/amends/internal/ledger"
 )
 
 var retentionVerb = group{"retention", []maker{
@@ -38,17 +39,18 @@ func (a *app) printRetained(out *desk.Retained) {
 	default:
 		a.paragraph("", "It has gone, and does not come back but from a backup.")
 	}
-	a.paragraphs("", desk.When(out.Erased > 0, finding.Works(int64(out.Erased))+" erased, as a person had said before."), desk.When(out.Kept > 0, finding.Works(int64(out.Kept))+" held by a person, or moved meanwhile: nothing of them went."),
+	a.paragraphs("", desk.When(out.Erased > 0, finding.Works(int64(out.Erased))+" erased, as a person had said before."), desk.When(out.Kept > 0, finding.Works(int64(out.Kept))+" held by a person, to be erased first, or moved meanwhile: nothing of them went."),
 		desk.When(out.Damaged > 0, finding.Works(int64(out.Damaged))+" could not be read: nothing of them went. Run amends check."))
 }
 
 func (a *app) printHeldWork(_ *desk.HoldWorkIn, out *desk.HeldWork) {
-	a.paragraph("", desk.Either(out.Held, "Nothing of it goes by retention, until: amends hold "+quote(out.WorkID)+" --saga "+out.Saga+" --lift --reason WHY", "It is not held any more."))
+	gone := map[ledger.Left]string{ledger.LeftRecords: "Its bodies have gone already. ", ledger.LeftRemains: "Its records have gone already. "}
+	a.paragraph("", desk.Either(out.Held, gone[out.Left]+"Nothing of it goes by retention, until: amends hold "+quote(out.WorkID)+" --saga "+out.Saga+" --lift --reason WHY", "It is not held any more."))
 }
 
 func (a *app) printErased(in *desk.EraseIn, out *desk.Erased) {
 	if len(out.Works) == 0 {
-		a.paragraph("", "No work in this ledger has the subject "+quote(in.Subject)+". Works that were started before their definition had a saga.Subject, and those whose records have gone by retention, have none: erase them by their ids.")
+		a.paragraph("", "No work in this ledger has the subject "+quote(in.Subject)+". Works that were started before their definition had a saga.Subject have none: erase them by their ids.")
 	}
 	if len(out.Works) > 0 {
 		a.table(out.Works, "saga=Saga, work=WorkID, records=Records, objects=Objects, becomes=Outcome")

@@ -301,6 +301,7 @@ func AlertProgram(send func(context.Context, Alert) error) (saga.Program, error)
 		step("tell", false, 7*24*time.Hour),
 		saga.Await("over", over).On(alertOver, func(c saga.Call[Alert]) string { return c.Work }).NoID().EachRun().NoUndo(stays).Within(saga.MaxWait, saga.Compensate),
 		step("close", true, 10*365*24*time.Hour),
+		saga.Retain[Alert](saga.Retention{Bodies: 90 * 24 * time.Hour, Records: 400 * 24 * time.Hour}), // its number comes once: the key stays
 	)
 }
 
@@ -382,7 +383,7 @@ func (d *Desk) TestAlert(ctx context.Context, in *TestAlertIn) (*AlertTried, err
 	if err := c.Register(ctx, p); err != nil {
 		return nil, err
 	}
-	work, err := d.Tell(ctx, c, Alert{About: "test", Kind: "test", Words: "this is a test: " + in.Reason, Next: "nothing", Link: "/", Count: 1, At: d.now().UTC()},
+	work, err := d.Tell(ctx, c, Alert{About: "test", Kind: "test", Words: "this is a test, and that it is over is told next: " + in.Reason, Next: "nothing", Link: "/", Count: 1, At: d.now().UTC()},
 		&saga.StartOptions{Starter: in.Actor, Cause: in.Reason})
 	return &AlertTried{work}, err
 }
@@ -427,12 +428,16 @@ func (d *Desk) Alerts(ctx context.Context, _ *Nothing) (*All[AlertShown], error)
 	for _, works := range open {
 		for _, work := range works {
 			v, err := d.look(ctx, saga.ID{Saga: AlertSaga, Work: work})
-			if err != nil {
-				return nil, err
+			if errors.Is(err, ledger.ErrNotFound) { // it has gone meanwhile
+				continue
 			}
-			one := AlertShown{Status: v.state.Status}
-			if err := json.Unmarshal(v.state.Input, &one.Alert); err != nil {
+			one := AlertShown{Alert: Alert{About: aboutOf(work)}}
+			if why, is := unread(err); is {
+				one.Words = why
+			} else if err != nil {
 				return nil, err
+			} else if one.Status = v.state.Status; json.Unmarshal(v.state.Input, &one.Alert) != nil { // it is sealed, and there is no key
+				one.Words = "its text cannot be read"
 			}
 			one.Alert.Alert = work
 			out.Items = append(out.Items, one)

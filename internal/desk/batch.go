@@ -183,7 +183,7 @@ func (d *Desk) Batch(ctx context.Context, in *BatchIn) (*BatchPlan, error) {
 	}
 	p := &BatchPlan{Act: in.Act, Matched: len(works) + len(damaged), DryRun: in.DryRun, Groups: []BatchGroup{}}
 	for _, work := range damaged {
-		p.group(work, "its chain is damaged, see amends check", false)
+		p.group(work, "it cannot be read, see amends check", false)
 	}
 	b := &coordinator.Batch{Verb: in.Act, Step: in.Step, Happened: in.HappenedWithoutID, By: in.actor(), PerSecond: float64(in.Rate), StopAfter: in.StopAfter}
 	for _, v := range works {
@@ -239,7 +239,7 @@ func (p *BatchPlan) group(work, then string, takes bool) {
 
 // matching are the instances that a filter selects, and of a batch those of it, at most so many, and those of them that cannot be read. Batches
 // themselves are none.
-func (d *Desk) matching(ctx context.Context, f ledger.Filter, batch string, texts []string, most int) (works []*view, damaged []string, err error) {
+func (d *Desk) matching(ctx context.Context, f ledger.Filter, batch string, texts []string, most int) (works []*view, lost []string, err error) {
 	if _, _, err := d.heads(ctx, f); err != nil { // nothing can wait under that name
 		return nil, nil, err
 	}
@@ -268,9 +268,9 @@ func (d *Desk) matching(ctx context.Context, f ledger.Filter, batch string, text
 			if errors.Is(err, ledger.ErrNotFound) { // it has gone meanwhile
 				continue
 			}
-			if unread, _ := errors.AsType[*Failure](err); unread != nil && unread.Code == Failed { // what it failed with is not known
+			if _, damaged := unread(err); damaged { // what it failed with is not known
 				if len(texts) == 0 {
-					damaged = append(damaged, h.ID.Work)
+					lost = append(lost, h.ID.Work)
 				}
 				continue
 			}
@@ -288,7 +288,7 @@ func (d *Desk) matching(ctx context.Context, f ledger.Filter, batch string, text
 		}
 		f.After, more = page.Next, page.Next != "" && of == nil
 	}
-	return works, damaged, nil
+	return works, lost, nil
 }
 
 // some is a page of what a filter selects, or all of those works of that it does.
@@ -399,13 +399,13 @@ func (d *Desk) item(ctx context.Context, b *BatchShown, it *coordinator.BatchIte
 		one.Outcome = batchOutcomes[b.Result.Each[i]]
 	}
 	v, err := d.look(ctx, it.ID())
-	damaged, _ := errors.AsType[*Failure](err)
-	switch { // of the others it can be told
+	why, damaged := unread(err)
+	switch {
 	case errors.Is(err, ledger.ErrNotFound):
 		one.Outcome, one.Answer = Either(ended, one.Outcome, "moved-on"), "its records have gone"
 		return one, nil
-	case damaged != nil && damaged.Code == Failed:
-		one.Answer = damaged.What + ": " + damaged.Next
+	case damaged:
+		one.Answer = why
 		return one, nil
 	case err != nil:
 		return nil, err

@@ -89,7 +89,7 @@ func TestABatchOfWhatCannotBeRead(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if plan.Matched != 8 || plan.Takes != 7 || !strings.Contains(fmt.Sprint(plan.Groups), "its chain is damaged") {
+		if plan.Matched != 8 || plan.Takes != 7 || !strings.Contains(fmt.Sprint(plan.Groups), "it cannot be read") {
 			t.Errorf("%+v", plan)
 		}
 		pass(time.Minute)

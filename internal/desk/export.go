@@ -335,11 +335,7 @@ func (p *proof) examine() {
 	if p.work == nil {
 		return
 	}
-	head := p.work.head()
-	if slices.ContainsFunc(p.records, func(r machine.Record) bool { return r.Digests.Snapshot != machine.Hash{} }) {
-		head.Base = 1 // the snapshots that it speaks of are left out
-	}
-	for _, f := range ledger.Examine(head, p.records, p.work.Moving) {
+	for _, f := range ledger.Examine(p.work.head(), p.records, p.work.Moving) {
 		n := slices.IndexFunc(p.records, func(r machine.Record) bool { return r.Seq == f.Seq }) // -1: it is about the head
 		p.found(p.at+int64(n)+1, f)
 	}

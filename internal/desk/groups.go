@@ -3,6 +3,7 @@ package desk
 import (
 	"cmp"
 	"context"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -137,12 +138,21 @@ func (s *failed) have(text string) bool {
 	return text == "" || slices.ContainsFunc(append([]string{s.alike}, s.texts...), func(one string) bool { return strings.Contains(strings.ToLower(one), text) })
 }
 
-// errorsOf reads what instances failed with. A damaged chain says nothing: show says what is wrong with it.
+// errorsOf reads what instances failed with. One that cannot be read says nothing: show says what is wrong with it.
 func (d *Desk) errorsOf(ctx context.Context, k *knowledge, heads []ledger.Instance) (map[saga.ID]*failed, error) {
 	all := make(map[saga.ID]*failed, len(heads))
 	for some := range slices.Chunk(heads, 100) {
 		chains, err := d.db.Load(ctx, docs(some, func(h *ledger.Instance) saga.ID { return h.ID }))
-		if err != nil {
+		if _, is := unread(err); is && len(some) > 1 {
+			for i := range some {
+				one, err := d.errorsOf(ctx, k, some[i:i+1])
+				if err != nil {
+					return nil, err
+				}
+				maps.Copy(all, one)
+			}
+			continue
+		} else if err != nil && !is {
 			return nil, err
 		}
 		for i := range some {

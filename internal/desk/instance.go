@@ -3,6 +3,7 @@ package desk
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -64,6 +65,18 @@ func (d *Desk) look(ctx context.Context, id saga.ID) (*view, error) {
 	v.summary.Next = cmp.Or(v.waits, v.summary.Next)
 	v.duplicates, err = d.db.Duplicates(ctx, ledger.Filter{Saga: id.Saga, Work: id.Work})
 	return v, err
+}
+
+// unread reports whether an error is that a work cannot be read, and says why: of others it can be told.
+func unread(err error) (why string, is bool) {
+	f, _ := errors.AsType[*Failure](err)
+	switch {
+	case f != nil && f.Code == Failed:
+		return f.What + ": " + f.Next, true
+	case errors.Is(err, ledger.ErrDamaged), errors.Is(err, ledger.ErrSchema), errors.Is(err, ledger.ErrKeys):
+		return err.Error(), true
+	}
+	return "", false
 }
 
 // turned is why an instance was turned back: the record since the latest revision that did it, in words.

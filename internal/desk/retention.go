@@ -71,7 +71,7 @@ type Retained struct {
 	DryRun   bool       `json:"dryRun"`
 	Policies []Policy   `json:"policies"` // by saga
 	Goes     []Gone     `json:"goes"`
-	Kept     int        `json:"kept"`    // due, and left as they are: held by a person, or moved meanwhile
+	Kept     int        `json:"kept"`    // due, and left as they are: held by a person, to be erased first, or moved meanwhile
 	Damaged  int        `json:"damaged"` // due, and not to be read: amends check
 	Erased   int        `json:"erased"`  // a person had them erased before they ended, or while they were held: amends erase
 }
@@ -206,6 +206,8 @@ type HeldWork struct {
 	Saga   string `json:"saga"`
 	WorkID string `json:"workId"`
 	Held   bool   `json:"held"`
+	// Left is what was there of it when it was held: all, records (its bodies have gone), or remains.
+	Left ledger.Left `json:"left"`
 }
 
 // HoldWork has retention let go of nothing of a work.
@@ -224,7 +226,10 @@ func (d *Desk) HoldWork(ctx context.Context, in *HoldWorkIn) (*HeldWork, error) 
 	if err := d.setControl(ctx, ledger.ControlHold, ledger.HoldName(head.ID), body, in.actor()); err != nil {
 		return nil, err
 	}
-	return &HeldWork{head.ID.Saga, head.ID.Work, !in.Lift}, nil
+	if head, err = d.find(ctx, &in.Which); err != nil { // a retention may have been at it
+		return nil, err
+	}
+	return &HeldWork{head.ID.Saga, head.ID.Work, !in.Lift, head.Left()}, nil
 }
 
 // EraseIn says whose data is erased: a subject's, or a work's.

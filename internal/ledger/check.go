@@ -178,7 +178,7 @@ func (c *checker) work(ctx context.Context, head Instance) error {
 			return err
 		}
 		stable, moving := w.check(c.machine), false
-		if len(w.found) > stable {
+		if len(w.found) > 0 { // also where it was forgotten and started again, under another salt
 			now, err := c.again(ctx, head)
 			switch {
 			case err != nil:
@@ -248,7 +248,7 @@ func (c *checker) read(ctx context.Context, head Instance) (*checked, error) {
 
 // sameHead compares what an append, a claim or a post changes.
 func sameHead(a, b Instance) bool {
-	return a.Status == b.Status && a.Session == b.Session && a.Due.Equal(b.Due) && a.WaitsFor == b.WaitsFor &&
+	return a.Number == b.Number && a.Status == b.Status && a.Session == b.Session && a.Due.Equal(b.Due) && a.WaitsFor == b.WaitsFor &&
 		a.Updated.Equal(b.Updated) && a.Base == b.Base && a.Posted == b.Posted && a.Consumed == b.Consumed
 }
 

@@ -33,10 +33,10 @@
 //   - Two processes are never at work on one job at the same time, for as long as the work heeds
 //     its context or asks Proceed before it acts, and the clocks of the processes run as fast as
 //     that of the database.
-//   - An instant that has ended never begins again, whatever crashes and however often the schedule
-//     changes.
-//   - Every instant since a job was first described is in exactly one row: run, or skipped with the
-//     reason.
+//   - An instant that has ended never begins again by itself, whatever crashes and however often the
+//     schedule changes.
+//   - Every instant since a job was first described is in exactly one row, as soon as it is planned:
+//     run, or skipped with the reason. What a backfill asks for has a row of its own.
 //
 // # What is not
 //

@@ -5,6 +5,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"strings"
 
 	"github.com/amends-dev/amends/internal/ledger"
 	"github.com/amends-dev/amends/internal/machine"
@@ -100,6 +101,11 @@ func (s *chains) storeControl(ctx context.Context, t machine.Token, c *ledger.Co
 	}
 	decided := c.Version
 	return lane(ctx, func(ctx context.Context, q Queries) error {
+		if name, work, _ := strings.Cut(c.Name, " "); c.Kind == ledger.ControlHold { // behind a retention that is at it
+			if _, err := q.ExecContext(ctx, `SELECT 1 FROM amends_instances WHERE saga = $1 AND work_id = $2`+s.db.Lock, name, work); err != nil {
+				return err
+			}
+		}
 		var at Moment
 		err := q.QueryRowxContext(ctx, s.db.SetControl[0], s.db.Clock(), int64(t), string(c.Kind), c.Name, decided,
 			Null(string(c.Body)), Null(c.Actor), Null(c.Reason), c.Nonce).Scan(&c.Version, &at)

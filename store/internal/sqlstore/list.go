@@ -90,7 +90,7 @@ func (s *chains) walk(f *ledger.Filter, at ledger.Position, crowded bool) *listi
 		rest.ExternalID = ""
 		l.add("h.ref IN (SELECT r.instance FROM amends_records AS r WHERE r.external_id = ", f.ExternalID)
 		l.text.WriteString(")")
-	case f.Tag != "" && f.Status == "" && f.Reason == "": // amends_tags
+	case f.Tag != "" && (f.Status == "" || f.Status.Terminal()) && f.Reason == "": // amends_tags
 		l.few = true
 		rest.Tag = ""
 		l.tagged(f.Tag)
