@@ -109,6 +109,27 @@ func TestStartByTheClock(t *testing.T) {
 			}
 		})
 	})
+	t.Run("by hand", func(t *testing.T) { // it is that of the latest instant, once
+		t.Parallel()
+		synctest.Test(t, func(t *testing.T) {
+			db := memory.New(nil)
+			stop := statements(t, db, time.Minute, reconcile.Skip, true)
+			pass(time.Hour + 5*time.Minute)
+			stop()
+			for _, want := range [][]string{{"01 completed"}, {"01 completed", "02 completed"}} {
+				if _, err := schedule.Request(t.Context(), db, "hourly", "", saga.Actor{Name: "anna", Reason: "now"}); err != nil {
+					t.Fatal(err)
+				}
+				stop := statements(t, db, time.Minute, reconcile.Skip, true)
+				pass(10 * time.Minute)
+				stop()
+				if got := hours(t, db); !slices.Equal(got, want) {
+					t.Errorf("there are %q, want %q", got, want)
+				}
+				pass(time.Hour)
+			}
+		})
+	})
 	t.Run("backfilled", func(t *testing.T) { // it gives up none that goes on, and waits for it
 		t.Parallel()
 		synctest.Test(t, func(t *testing.T) {

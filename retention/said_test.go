@@ -164,6 +164,39 @@ func TestTombstonesHaveTheirSubject(t *testing.T) {
 	})
 }
 
+// A pause of the job stops the run that goes on.
+func TestAPauseStopsARun(t *testing.T) {
+	t.Parallel()
+	db := open(t, filepath.Join(t.TempDir(), "l.db"))
+	var sent atomic.Int64
+	ended(t, db, []saga.Program{parcels(t, &sent)}, "w")
+	if _, err := db.SetControl(t.Context(), 0, ledger.Control{Kind: ledger.ControlRetention, Name: DefaultName, Body: json.RawMessage(`{"bodies":"1ns"}`), Actor: "eve", Reason: "r", Nonce: 1}); err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	var went [2]error
+	work := Work(db, nil)
+	jobs, err := schedule.New(db, []schedule.Job{{Name: "retention", Schedule: "0 0 1 1 *", Approved: true, Work: func(ctx context.Context, r *schedule.Run) (schedule.Outcome, error) {
+		defer stop()
+		if went[0] = schedule.Pause(ctx, db, "retention", saga.Actor{Name: "anna", Reason: "9 days were 90"}); went[0] == nil {
+			_, went[1] = work(ctx, r)
+		}
+		return schedule.Outcome{Result: schedule.OK}, nil
+	}}}, &schedule.Options{Poll: time.Second})
+	begun := make(chan error, 1)
+	go func() { begun <- jobs.Run(ctx) }()
+	for failed := schedule.ErrUnknown; errors.Is(failed, schedule.ErrUnknown); { // until it has described the job
+		_, failed = schedule.Request(t.Context(), db, "retention", "", saga.Actor{Name: "anna", Reason: "now"})
+	}
+	err = errors.Join(err, <-begun)
+	if err != nil || went[0] != nil || !errors.Is(went[1], schedule.ErrPaused) {
+		t.Fatal(err, went)
+	}
+	if page, err := db.List(t.Context(), ledger.Filter{Work: "w"}); err != nil || page.Instances[0].Left() != ledger.LeftAll {
+		t.Errorf("behind the pause there is left %+v, %v", page, err)
+	}
+}
+
 // A message that one instance has used, and another saga's of the same id will wait for, and what was decided on the difference that this has, is not taken from that by the erasure of the first.
 func TestErasedBesideAnotherSagasMessage(t *testing.T) {
 	everySQL(t, func(t *testing.T, db store.DB, _ *sqlx.DB) {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -20,15 +21,18 @@ import (
 	"github.com/amends-dev/amends/store/memory"
 )
 
-// partly is a store in memory of which a work has gone, and the chain of another is damaged.
+// partly is a store in memory of which a work has gone, the chain of another is damaged, and a third cannot be loaded.
 type partly struct {
 	recovers
 
-	gone, damaged string
+	gone, damaged, lost string
 }
 
 func (p *partly) Load(ctx context.Context, ids []saga.ID) (chains []ledger.Chain, err error) {
 	all, err := p.recovers.Load(ctx, ids)
+	if slices.ContainsFunc(ids, func(id saga.ID) bool { return id.Work == p.lost }) {
+		return nil, ledger.ErrDamaged
+	}
 	for _, c := range all {
 		if c.Instance.ID.Work == p.damaged {
 			c.Records[1].Seq += 7
@@ -80,7 +84,7 @@ func TestABatchOfWhatCannotBeRead(t *testing.T) {
 			}
 		}
 		pass(time.Minute)
-		store := &partly{recovers{db, ledgertest.Keeps{}, false}, "7", "8"}
+		store := &partly{recovers{db, ledgertest.Keeps{}, false}, "7", "8", "5"}
 		d := New(store, "")
 		in := &BatchIn{Act: machine.VerbRetry, By: By{Actor: "anna", Reason: "a test"}}
 		in.Defaults()
@@ -89,8 +93,11 @@ func TestABatchOfWhatCannotBeRead(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if plan.Matched != 8 || plan.Takes != 7 || !strings.Contains(fmt.Sprint(plan.Groups), "it cannot be read") {
+		if plan.Matched != 8 || plan.Takes != 6 || !strings.Contains(fmt.Sprint(plan.Groups), "it cannot be read") {
 			t.Errorf("%+v", plan)
+		}
+		if g, err := d.Groups(t.Context(), new(GroupsIn)); err != nil || len(g.Items) != 2 || g.Items[0].Count != 6 || g.Items[1].Error != "" {
+			t.Errorf("%+v, %v", g, err)
 		}
 		pass(time.Minute)
 		closed = false
@@ -98,15 +105,15 @@ func TestABatchOfWhatCannotBeRead(t *testing.T) {
 			t.Fatal(err)
 		}
 		pass(time.Minute)
-		store.gone, store.damaged = "0", "1"
+		store.gone, store.damaged, store.lost = "0", "1", "2"
 		shown, err := d.ShowBatch(t.Context(), &WhichBatch{Batch: plan.Batch})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if n := shown.Result.Said; n < 2 || n > 5 || !maps.Equal(shown.Outcome, map[string]int{"said": n, "not-said": 7 - n}) {
+		if n := shown.Result.Said; n < 2 || n > 5 || !maps.Equal(shown.Outcome, map[string]int{"said": n, "not-said": 6 - n}) {
 			t.Errorf("%+v", shown)
 		}
-		if it := shown.Items; it[0].Outcome != "said" || it[0].Answer != "its records have gone" || !strings.Contains(it[1].Answer, "damaged") || it[6].Outcome != "not-said" || it[6].Status != saga.Completed {
+		if it := shown.Items; it[0].Outcome != "said" || it[0].Answer != "its records have gone" || !strings.Contains(it[1].Answer, "damaged") || it[2].Answer == "" || it[5].Outcome != "not-said" || it[5].Status != saga.Completed {
 			t.Errorf("%+v", it)
 		}
 		in.Filter = Filter{"status=review", "waits-for=none"}
