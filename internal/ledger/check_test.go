@@ -263,6 +263,25 @@ func TestCheckMovingHead(t *testing.T) {
 	}
 }
 
+// A work that is forgotten, and started again under another number and salt between the listing and its chain, is not called edited.
+func TestCheckStartedAgain(t *testing.T) {
+	t.Parallel()
+	b := soundBook(t)
+	now := *b.head(another)
+	b.head(another).Number++
+	b.records[another][0].Hash[0]++ // it does not fit the head that was listed
+	lists := 0
+	b.listed = func() {
+		if lists++; lists == 2 {
+			*b.head(another) = now
+			b.records[another][0].Hash[0]--
+		}
+	}
+	if report, err := ledger.Check(t.Context(), b, &ledger.CheckOptions{Filter: ledger.Filter{Limit: 10}}); err != nil || len(report.Findings) != 0 || lists < 2 {
+		t.Errorf("got %+v and error %v", report, err)
+	}
+}
+
 // torn is a reader that fails.
 type torn struct {
 	*book
