@@ -19,7 +19,7 @@ type While string
 const (
 	Beside While = ""       // its instance is started beside it
 	Skip   While = "skip"   // it gets none, and a backfill brings none
-	Queue  While = "queue"  // it is waited for, within the timeout of the job, which has Overlap: [schedule.BufferAll]; where a person has it, the run has failed
+	Queue  While = "queue"  // it is waited for, within the timeout of the job, which has Overlap: [schedule.BufferAll] and is for all that wait in a row; where a person has it, the run has failed
 	Cancel While = "cancel" // it is given up, and what it did is undone, as by amends cancel; behind its pivot it goes on beside
 )
 
@@ -79,8 +79,8 @@ func (s *starts) start(ctx context.Context, one schedule.Instant, in any) error 
 	if skips, err := s.awaits(ctx, work); skips || err != nil {
 		return err
 	}
-	_, err := s.c.Start(ctx, s.saga, work, in, &saga.StartOptions{Source: s.run.Job, Cause: "the schedule of " + s.run.Job})
-	if err == nil {
+	started, err := s.c.Start(ctx, s.saga, work, in, &saga.StartOptions{Source: s.run.Job, Cause: "the schedule of " + s.run.Job})
+	if err == nil && !started.Duplicate {
 		s.out.Applied++
 	}
 	return err

@@ -136,7 +136,10 @@ func (r *run) both(ctx context.Context, db store.DB) (report Report, err error) 
 	if err == nil {
 		report, err = r.walk(ctx)
 	}
-	report.Waits = waits
+	if report.Waits = waits; err == nil && !r.dry { // of what it let go
+		waits, err = db.ForgetWaits(ctx)
+		report.Waits += waits
+	}
 	for _, w := range erased.Works {
 		if w.As != "" {
 			report.Erased++
@@ -450,5 +453,5 @@ func (r Report) String() string {
 	for _, line := range r.Lines {
 		n[line.What] += line.Works
 	}
-	return fmt.Sprintf("bodies of %d, records of %d, keys of %d; %d erased; %d held or moved, %d cannot be read", n[Bodies], n[Records], n[Keys], r.Erased, r.Kept, r.Damaged)
+	return fmt.Sprintf("bodies of %d, records of %d, keys of %d; %d erased; %d held, to be erased or moved, %d cannot be read", n[Bodies], n[Records], n[Keys], r.Erased, r.Kept, r.Damaged)
 }

@@ -245,7 +245,7 @@ func whatGoes(t *testing.T, l ledger.Ledger) { //nolint:thelper // it is the tes
 	}
 	same("whole")
 
-	if r := later(t, l, 91*day); r.String() != "bodies of 8, records of 0, keys of 0; 0 erased; 1 held or moved, 0 cannot be read" {
+	if r := later(t, l, 91*day); r.String() != "bodies of 8, records of 0, keys of 0; 0 erased; 1 held, to be erased or moved, 0 cannot be read" {
 		t.Errorf("91 days: %v", r)
 	}
 	if r := later(t, l, 91*day); len(r.Lines) != 0 {
@@ -285,7 +285,7 @@ func whatGoes(t *testing.T, l ledger.Ledger) { //nolint:thelper // it is the tes
 	})
 	same("after a newer version")
 
-	if r := later(t, l, 701*day); r.String() != "bodies of 0, records of 7, keys of 0; 0 erased; 1 held or moved, 0 cannot be read" {
+	if r := later(t, l, 701*day); r.String() != "bodies of 0, records of 7, keys of 0; 0 erased; 1 held, to be erased or moved, 0 cannot be read" {
 		t.Errorf("701 days: %v", r)
 	}
 	same("a tombstone")
@@ -317,7 +317,7 @@ func whatGoes(t *testing.T, l ledger.Ledger) { //nolint:thelper // it is the tes
 		t.Errorf("found by a tag are %v, %v", page.Instances, err)
 	}
 
-	if r := later(t, l, 8*365*day); r.String() != "bodies of 0, records of 0, keys of 7; 0 erased; 1 held or moved, 0 cannot be read" {
+	if r := later(t, l, 8*365*day); r.String() != "bodies of 0, records of 0, keys of 7; 0 erased; 1 held, to be erased or moved, 0 cannot be read" {
 		t.Errorf("8 years: %v", r)
 	}
 	process(t, l, programs, func(c *coordinator.Coordinator) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"path/filepath"
 	"strings"
 	"sync/atomic"
@@ -164,36 +165,67 @@ func TestTombstonesHaveTheirSubject(t *testing.T) {
 	})
 }
 
-// A pause of the job stops the run that goes on.
+// pauses is a store that a person pauses the job at, when it has let go of something.
+type pauses struct {
+	store.DB
+
+	paused error
+}
+
+func (p *pauses) Reduce(ctx context.Context, all []ledger.Reduction) ([]bool, error) {
+	done, err := p.DB.Reduce(ctx, all)
+	p.paused = schedule.Pause(ctx, p.DB, "retention", saga.Actor{Name: "anna", Reason: "9 days were 90"})
+	return done, err
+}
+
+// A pause of the job stops the run that goes on, between two batches.
 func TestAPauseStopsARun(t *testing.T) {
 	t.Parallel()
 	db := open(t, filepath.Join(t.TempDir(), "l.db"))
 	var sent atomic.Int64
-	ended(t, db, []saga.Program{parcels(t, &sent)}, "w")
+	process(t, db, []saga.Program{parcels(t, &sent)}, func(c *coordinator.Coordinator) {
+		for i := range batch + 1 {
+			work := fmt.Sprint(i)
+			if _, err := c.Start(t.Context(), "parcels", work, parcel{Customer: "ann"}, nil); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := c.Deliver(t.Context(), saga.Message{Name: "payment", Key: work, ID: work}); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := c.Wait(t.Context(), "parcels", work); err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
 	if _, err := db.SetControl(t.Context(), 0, ledger.Control{Kind: ledger.ControlRetention, Name: DefaultName, Body: json.RawMessage(`{"bodies":"1ns"}`), Actor: "eve", Reason: "r", Nonce: 1}); err != nil {
 		t.Fatal(err)
 	}
 	ctx, stop := context.WithCancel(t.Context())
-	var went [2]error
-	work := Work(db, nil)
+	defer stop()
+	watched := &pauses{DB: db}
+	var went error
 	jobs, err := schedule.New(db, []schedule.Job{{Name: "retention", Schedule: "0 0 1 1 *", Approved: true, Work: func(ctx context.Context, r *schedule.Run) (schedule.Outcome, error) {
 		defer stop()
-		if went[0] = schedule.Pause(ctx, db, "retention", saga.Actor{Name: "anna", Reason: "9 days were 90"}); went[0] == nil {
-			_, went[1] = work(ctx, r)
-		}
+		_, went = Work(watched, nil)(ctx, r)
 		return schedule.Outcome{Result: schedule.OK}, nil
 	}}}, &schedule.Options{Poll: time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
 	begun := make(chan error, 1)
 	go func() { begun <- jobs.Run(ctx) }()
-	for failed := schedule.ErrUnknown; errors.Is(failed, schedule.ErrUnknown); { // until it has described the job
+	failed := schedule.ErrUnknown
+	for errors.Is(failed, schedule.ErrUnknown) { // until it has described the job
 		_, failed = schedule.Request(t.Context(), db, "retention", "", saga.Actor{Name: "anna", Reason: "now"})
 	}
-	err = errors.Join(err, <-begun)
-	if err != nil || went[0] != nil || !errors.Is(went[1], schedule.ErrPaused) {
-		t.Fatal(err, went)
+	if failed != nil {
+		t.Fatal(failed)
 	}
-	if page, err := db.List(t.Context(), ledger.Filter{Work: "w"}); err != nil || page.Instances[0].Left() != ledger.LeftAll {
-		t.Errorf("behind the pause there is left %+v, %v", page, err)
+	if err := <-begun; err != nil || watched.paused != nil || !errors.Is(went, schedule.ErrPaused) {
+		t.Fatal(err, watched.paused, went)
+	}
+	if page, err := db.List(t.Context(), ledger.Filter{Left: ledger.LeftAll}); err != nil || len(page.Instances) != 1 {
+		t.Errorf("behind the pause %d are whole, %v", len(page.Instances), err)
 	}
 }
 

@@ -132,7 +132,7 @@ type failed struct {
 // have reports whether one of its texts has this, in any case; "" is in each. What begins with = is all of what it failed with last.
 func (s *failed) have(text string) bool {
 	if all, exactly := strings.CutPrefix(text, "="); exactly {
-		return strings.EqualFold(all, s.alike)
+		return all == s.alike
 	}
 	text = strings.ToLower(text)
 	return text == "" || slices.ContainsFunc(append([]string{s.alike}, s.texts...), func(one string) bool { return strings.Contains(strings.ToLower(one), text) })
@@ -194,7 +194,7 @@ func alike(work, text string) string {
 	text = strings.ReplaceAll(strings.Join(strings.Fields(text), " "), work, "…")
 	text = differs.ReplaceAllStringFunc(text, func(s string) string { return Either(isCode.MatchString(s), s, "…") })
 	if all := []rune(text); len(all) > 200 {
-		text = string(all[:200])
+		text = strings.TrimSpace(string(all[:200]))
 	}
 	return text
 }

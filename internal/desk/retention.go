@@ -226,7 +226,11 @@ func (d *Desk) HoldWork(ctx context.Context, in *HoldWorkIn) (*HeldWork, error) 
 	if err := d.setControl(ctx, ledger.ControlHold, ledger.HoldName(head.ID), body, in.actor()); err != nil {
 		return nil, err
 	}
-	if head, err = d.find(ctx, &in.Which); err != nil { // a retention may have been at it
+	head, err = d.find(ctx, &in.Which)
+	if errors.Is(err, ledger.ErrNotFound) { // a retention was at it
+		return nil, &Failure{Code: NotFound, What: "its key went just now, by retention", Stands: "the hold is stored, for whatever is started under that id", Next: "take it back with --lift"}
+	}
+	if err != nil {
 		return nil, err
 	}
 	return &HeldWork{head.ID.Saga, head.ID.Work, !in.Lift, head.Left()}, nil

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/jmoiron/sqlx"
@@ -15,7 +17,7 @@ import (
 const Hears = `coalesce(remains, '` + ledger.BodiesGone + `') = '` + ledger.BodiesGone + `'`
 
 var (
-	// reduceHeads marks the works that are as they were read; a work that another transaction has locked is passed over. What has no records
+	// reduceHeads marks the works that are as they were read; a work that another transaction has locked was passed over. What has no records
 	// has nothing unread.
 	reduceHeads = `
 		UPDATE amends_instances AS h SET remains = w.value ->> 3, snapshot_seq = 1,
@@ -35,8 +37,10 @@ var (
 	asRead = resting + ` AND coalesce(h.remains, '') = w.value ->> 2 AND h.consumed = CAST(w.value ->> 4 AS bigint) AND h.work_id = w.value ->> 5
 		AND coalesce((SELECT max(r.seq) FROM amends_records AS r WHERE r.instance = h.ref), 0) = CAST(w.value ->> 1 AS bigint)
 		AND NOT EXISTS (SELECT 1 FROM amends_controls AS c WHERE c.kind = 'hold' AND c.name = h.saga || ' ' || h.work_id AND c.body IS NOT NULL)
-		AND NOT EXISTS (SELECT 1 FROM amends_tags AS t WHERE t.tag = w.value ->> 6 AND t.instance = h.ref)
-		AND h.ref IN (SELECT ref FROM amends_instances WHERE ref IN (SELECT CAST(value ->> 0 AS bigint) FROM {elements:1} AS refs) ORDER BY ref {passing})`
+		AND NOT EXISTS (SELECT 1 FROM amends_tags AS t WHERE t.tag = w.value ->> 6 AND t.instance = h.ref)`
+
+	// lockHeads comes before, so that they see a hold that another transaction had ready.
+	lockHeads = `SELECT ref FROM amends_instances WHERE ref IN {numbers:1} ORDER BY ref {passing}`
 
 	reduceRecords = `
 		UPDATE amends_records AS r SET doc = w.value ->> 2, body = w.value ->> 3, snapshot = NULL
@@ -91,17 +95,24 @@ func (s *chains) Reduce(ctx context.Context, all []ledger.Reduction) ([]bool, er
 }
 
 func (s *chains) reduceHeads(ctx context.Context, q Queries, all []ledger.Reduction, at map[int64]int, goes bool) (refs []int64, err error) {
-	list := make([][7]any, 0, len(at))
-	for ref, i := range at {
-		r := &all[i]
+	b, err := json.Marshal(slices.Collect(maps.Keys(at)))
+	if err != nil {
+		return nil, err
+	}
+	var locked []int64
+	if err := sqlx.SelectContext(ctx, q, &locked, s.db.Text(lockHeads), string(b)); err != nil || len(locked) == 0 {
+		return nil, err
+	}
+	list := make([][7]any, 0, len(locked))
+	for _, ref := range locked {
+		r := &all[at[ref]]
 		marked := "" // what leads to what is to be erased stays until it is
 		if r.As == "" && r.To != ledger.LeftRecords {
 			marked = ledger.ToErase
 		}
 		list = append(list, [7]any{ref, r.Tail, r.Head.Remains, r.NowRemains(), r.Head.Consumed, r.Head.ID.Work, marked})
 	}
-	b, err := json.Marshal(list)
-	if err != nil {
+	if b, err = json.Marshal(list); err != nil {
 		return nil, err
 	}
 	text := reduceHeads
