@@ -92,7 +92,11 @@ func (h *handler) awaited(ctx context.Context, p *Person, id saga.ID, wait time.
 	mine, err := h.desk.Started(ctx, id, p.Name)
 	if here := p.in(id.Saga); err == nil && !mine && here.may(Operator) {
 		mine = true
-		err = h.desk.Looked(ctx, "bodies of "+id.String(), saga.Actor{Name: p.Name, Reason: "in the console"})
+		what, unknown := h.desk.Called(ctx, id)
+		if unknown != nil {
+			return nil, ended, unknown
+		}
+		err = h.desk.Looked(ctx, "bodies of "+what, saga.Actor{Name: p.Name, Reason: "in the console"})
 	}
 	return desk.EndedAs(&s, mine), ended, err
 }

@@ -98,8 +98,8 @@ func (c *Coordinator) StartBatch(ctx context.Context, work string, b *Batch) (St
 
 // validate says what is wrong with it.
 func (b *Batch) validate() error {
-	if !slices.Contains(BatchVerbs, b.Verb) || b.PerSecond <= 0 || b.StopAfter < 1 || len(b.Items) == 0 {
-		return fmt.Errorf("%w: a batch says one of %q, to some works, at a rate above 0, and stops after at least 1", ErrInvalid, BatchVerbs)
+	if !slices.Contains(BatchVerbs, b.Verb) || b.PerSecond < 0.1 || b.StopAfter < 1 || len(b.Items) == 0 {
+		return fmt.Errorf("%w: a batch says one of %q, to some works, at a rate of 0.1 a second or more, and stops after at least 1", ErrInvalid, BatchVerbs)
 	}
 	return b.By.Validate()
 }
@@ -111,6 +111,7 @@ type saying struct {
 	batch   *Batch
 	id      saga.ID // of the batch
 	by      saga.Actor
+	limit   *rate.Limiter
 	said    BatchResult
 	next    int                    // of the items
 	before  bool                   // the latest of them was said by an attempt in another process
@@ -126,6 +127,7 @@ func (c *Coordinator) sayAll(ctx context.Context, call saga.Call[Batch]) (BatchR
 	s := &saying{
 		Coordinator: c, batch: &call.Input, id: saga.ID{Saga: BatchSaga, Work: call.Work}, watched: map[saga.ID]*BatchItem{}, looked: time.Now(),
 		by: saga.Actor{Name: call.Input.By.Name, Reason: call.Input.By.Reason + inBatch(call.Work)}, said: BatchResult{Failed: map[string]int{}},
+		limit: rate.NewLimiter(rate.Limit(call.Input.PerSecond), 1),
 	}
 	if known, here := c.sayings.LoadAndDelete(call.Work); here { // an attempt before this one was in this process: what it has looked at is not looked at again
 		s = known.(*saying) //nolint:forcetypeassert // nothing else is in it
@@ -139,7 +141,7 @@ func (c *Coordinator) sayAll(ctx context.Context, call saga.Call[Batch]) (BatchR
 
 // goOn says it to those that are left, until the slice is over.
 func (s *saying) goOn(ctx context.Context) error {
-	limit, ends := rate.NewLimiter(rate.Limit(s.batch.PerSecond), 1), time.Now().Add(batchSlice)
+	ends := time.Now().Add(batchSlice)
 	for ; s.next < len(s.batch.Items); s.next++ {
 		if err := s.look(ctx, ends, false); err != nil {
 			return err
@@ -156,6 +158,8 @@ func (s *saying) goOn(ctx context.Context) error {
 			s.before = true
 		case errors.Is(err, ledger.ErrNotFound): // it has gone by retention
 			what = itemMoved
+		case unreadable(err):
+			what = itemRefused
 		case err != nil:
 			return err
 		case s.said.Stopped != "":
@@ -167,7 +171,7 @@ func (s *saying) goOn(ctx context.Context) error {
 		}
 		s.count(it, what)
 		if what == itemSaid && !before {
-			if err := limit.Wait(ctx); err != nil {
+			if err := s.limit.Wait(ctx); err != nil {
 				s.next++
 				return err
 			}
@@ -225,7 +229,7 @@ func (s *saying) see(ctx context.Context, id saga.ID) error {
 	it := s.watched[id]
 	at, err := s.stand(ctx, id)
 	switch {
-	case errors.Is(err, errUnfolded), errors.Is(err, ledger.ErrNotFound): // amends check says so
+	case unreadable(err), errors.Is(err, ledger.ErrNotFound): // amends check says so
 		delete(s.watched, id)
 		return nil
 	case err != nil || at.st.Seq == it.Seq || len(at.unread) > 0: // it is not read yet
@@ -285,7 +289,7 @@ func (s *saying) say(ctx context.Context, it *BatchItem) (what string, err error
 		return itemSaid, nil
 	case errors.Is(err, errMoved), errors.Is(err, ledger.ErrNotFound):
 		return itemMoved, nil
-	case refusesAct(err):
+	case refusesAct(err), unreadable(err):
 		return itemRefused, nil
 	default:
 		return "", err
@@ -321,6 +325,11 @@ func (b *Batch) says() func(*standing) (machine.Choice, machine.Signal, error) {
 	default:
 		return resolving(b.Step, saga.Resolution{Happened: b.Happened})
 	}
+}
+
+// unreadable reports whether an error is that one work cannot be read, here.
+func unreadable(err error) bool {
+	return errors.Is(err, errUnfolded) || errors.Is(err, ledger.ErrDamaged) || errors.Is(err, ledger.ErrSchema) || errors.Is(err, ledger.ErrKeys)
 }
 
 // refusesAct reports whether an error is that of a work which does not take an act.

@@ -94,7 +94,9 @@ func (w *inLedger) Known(ctx context.Context, key string) (*plan.Known, error) {
 	}
 	k := &plan.Known{Works: 1, Status: standing(&c.Instance), Reason: st.Reason, Revision: applied(st)}
 	if ss := st.Step(w.step); ss != nil {
-		k.Made = made(ss)
+		if k.Made = made(ss); c.Instance.Erased() { // a hash is no document
+			k.Made = ""
+		}
 		if ss.Undo.Phase == machine.Done && k.Status == saga.Completed { // as far as its document goes (machine/V19)
 			k.Status = saga.Compensated
 		}

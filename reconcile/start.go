@@ -76,7 +76,11 @@ func (s *starts) start(ctx context.Context, one schedule.Instant, in any) error 
 		return err
 	}
 	work := s.run.Job + ":" + one.Key
-	if skips, err := s.awaits(ctx, work); skips || err != nil {
+	skips, err := s.awaits(ctx, work)
+	if err == nil && !skips {
+		err = s.run.Proceed(ctx) // it may have waited for hours
+	}
+	if skips || err != nil {
 		return err
 	}
 	started, err := s.c.Start(ctx, s.saga, work, in, &saga.StartOptions{Source: s.run.Job, Cause: "the schedule of " + s.run.Job})
@@ -111,6 +115,9 @@ func (s *starts) awaits(ctx context.Context, work string) (skips bool, err error
 			s.out.Note = fmt.Sprintf("skipped, because %s is %s", h.ID.Work, h.Status)
 			return true, nil
 		case Cancel:
+			if h.ID.Work > work { // it is of a later instant: a run by hand came first
+				continue
+			}
 			err := s.c.Cancel(ctx, h.ID, saga.Actor{Name: "job " + s.run.Job, Reason: "the next one is due"})
 			if err != nil && !errors.Is(err, coordinator.ErrChangesNothing) && !errors.Is(err, coordinator.ErrFinished) { // it ends by itself, or is past its pivot
 				return false, err

@@ -120,7 +120,14 @@ func eraseOne(ctx context.Context, db store.DB, h *ledger.Instance, e *Erasure) 
 	switch {
 	case h.Erased():
 		w.Left = "it was erased before"
-		return w, nil
+		if e.Work == "" {
+			return w, nil
+		}
+		objects, err := objectsOf(ctx, db, e.Work, nil) // what came since
+		if err == nil {
+			_, err = forgetObjects(ctx, db, objects, &w, e.DryRun)
+		}
+		return w, err
 	case marked && !h.Status.Terminal():
 		w.Left, w.Later = "it has not ended", true
 		return w, nil
@@ -184,18 +191,8 @@ func eraseEnded(ctx context.Context, db store.DB, h *ledger.Instance, w *ErasedW
 	if err := errors.Join(err, failed); err != nil {
 		return err
 	}
-	for _, o := range objects { // before the records: what leads to them goes with the records
-		gone := dry
-		if !dry {
-			if gone, err = db.Forget(ctx, o); err != nil {
-				return err
-			}
-		}
-		if !gone {
-			w.Left, w.Later = fmt.Sprintf("deliveries of %s are still worked on, or wait for a person", o), true
-			return nil
-		}
-		w.Objects = append(w.Objects, o.String())
+	if done, err := forgetObjects(ctx, db, objects, w, dry); !done || err != nil { // before the records: what leads to them goes with the records
+		return err
 	}
 	if !dry {
 		if err := first(); err != nil {
@@ -212,6 +209,24 @@ func eraseEnded(ctx context.Context, db store.DB, h *ledger.Instance, w *ErasedW
 	}
 	w.As = one.As
 	return nil
+}
+
+// forgetObjects forgets objects of webhooks, unless one is still owed something.
+func forgetObjects(ctx context.Context, db store.DB, objects []intake.Object, w *ErasedWork, dry bool) (done bool, err error) {
+	for _, o := range objects {
+		gone := dry
+		if !dry {
+			if gone, err = db.Forget(ctx, o); err != nil {
+				return false, err
+			}
+		}
+		if !gone {
+			w.Left, w.Later = fmt.Sprintf("deliveries of %s are still worked on, or wait for a person", o), true
+			return false, nil
+		}
+		w.Objects = append(w.Objects, o.String())
+	}
+	return true, nil
 }
 
 func isHeld(ctx context.Context, db ledger.Controls, id saga.ID) (bool, error) {
@@ -234,12 +249,16 @@ func objectsOf(ctx context.Context, db store.DB, work string, records []machine.
 			objects = append(objects, o)
 		}
 	}
+	var causes []string // of a newer version it is said why
 	for i := range records {
-		slash := strings.LastIndexByte(records[i].Cause, '/')
+		causes = append(causes, records[i].Cause, records[i].Why)
+	}
+	for _, cause := range causes {
+		slash := strings.LastIndexByte(cause, '/')
 		if slash < 0 {
 			continue
 		}
-		number, err := strconv.ParseInt(records[i].Cause[slash+1:], 10, 64)
+		number, err := strconv.ParseInt(cause[slash+1:], 10, 64)
 		if err != nil {
 			continue // it has another cause
 		}
@@ -248,7 +267,7 @@ func objectsOf(ctx context.Context, db store.DB, work string, records []machine.
 		case errors.Is(err, intake.ErrNotFound):
 		case err != nil:
 			return nil, err
-		case d.Name() == records[i].Cause && !seen[d.Object]:
+		case d.Name() == cause && !seen[d.Object]:
 			seen[d.Object] = true
 			objects = append(objects, d.Object)
 		}

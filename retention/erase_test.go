@@ -130,7 +130,7 @@ func erased(t *testing.T, db store.DB, files func() string) { //nolint:thelper /
 	id, live := saga.ID{Saga: "parcels", Work: "order:zqWork"}, saga.ID{Saga: "parcels", Work: "order:live"}
 	ann := parcel{Customer: "zqCustomer", Note: "zqInput"}
 	by := saga.Actor{Name: "bob", Reason: "zqReason"}
-	cause := heard(t, db)
+	cause := heard(t, db, "e1")
 	start := func(c *coordinator.Coordinator, work string, p parcel) (coordinator.Started, error) {
 		return c.Start(t.Context(), "parcels", work, p, &saga.StartOptions{Cause: cause, Starter: "zqStarter", Source: "shop"})
 	}
@@ -225,8 +225,10 @@ func erased(t *testing.T, db store.DB, files func() string) { //nolint:thelper /
 			if _, err := start(c, id.Work, parcel{Customer: "other"}); !errors.Is(err, coordinator.ErrConflict) {
 				t.Errorf("another payload: %v", err)
 			}
-			if err := c.Undo(t.Context(), id, "", by); !errors.Is(err, coordinator.ErrForgotten) {
-				t.Errorf("what was erased is undone: %v", err)
+			for what, err := range map[string]error{"undone": c.Undo(t.Context(), id, "", by), "withdrawn": c.Withdraw(t.Context(), id.Saga, id.Work, "3", by)} {
+				if !errors.Is(err, coordinator.ErrForgotten) {
+					t.Errorf("what was erased is %s: %v", what, err)
+				}
 			}
 		})
 		if sent.Load() != before {
@@ -284,9 +286,9 @@ func hearing(id string) []intake.Event {
 }
 
 // heard is the name of a delivery that was judged.
-func heard(t *testing.T, db store.DB) string {
+func heard(t *testing.T, db store.DB, event string) string {
 	t.Helper()
-	o, err := theObject, db.Accept(t.Context(), hearing("e1"))
+	o, err := theObject, db.Accept(t.Context(), hearing(event))
 	if err == nil {
 		_, err = db.Judge(t.Context(), 1, func(_ time.Time, ds []intake.Delivery, es map[intake.Object]*intake.Entry) error {
 			ds[0].Outcome, es[o].Body = intake.Applied, json.RawMessage(`{"name":"zqWebhook"}`)
@@ -471,7 +473,7 @@ func TestErasedWithItsObject(t *testing.T) {
 	db := open(t, filepath.Join(t.TempDir(), "l.db"))
 	var sent atomic.Int64
 	id := ended(t, db, []saga.Program{parcels(t, &sent)}, "shop:order:zqObject")
-	heard(t, db)
+	heard(t, db, "e1")
 	o, _ := intake.ParseObject(id.Work)
 	blocked := func(why string) {
 		t.Helper()
@@ -496,6 +498,10 @@ func TestErasedWithItsObject(t *testing.T) {
 	blocked("")
 	if e, err = Erase(t.Context(), db, Erasure{}); err != nil || len(e.Works) != 1 || len(e.Works[0].Objects) != 1 {
 		t.Errorf("behind that: %+v, %v", e, err)
+	}
+	heard(t, db, "e2") // what comes since goes when it is said again
+	if e, err = Erase(t.Context(), db, Erasure{Work: id.Work, By: saga.Actor{Name: "eve", Reason: "a request"}}); err != nil || len(e.Works) != 1 || e.Works[0].Left == "" {
+		t.Errorf("once more: %+v, %v", e, err)
 	}
 	if ds, err := db.Deliveries(t.Context(), intake.DeliveryFilter{}); err != nil || len(ds) > 0 {
 		t.Errorf("its deliveries: %+v, %v", ds, err)

@@ -40,6 +40,7 @@ type Report struct {
 	Lines    []Line    // what goes, by saga and stage
 	Kept     int       // due, and not reduced: held by a person, to be erased first, or moved meanwhile
 	Damaged  int       // due, and not reduced: they cannot be read, run amends check
+	More     bool      // the time of the job was nearly over: the next run goes on
 	Waits    int       // of callbacks and messages, of instances whose records have gone
 	Erased   int       // a person had said so before they ended, see [Erase]
 }
@@ -96,6 +97,9 @@ func Work(db store.DB, o *Options) func(context.Context, *schedule.Run) (schedul
 	return func(ctx context.Context, job *schedule.Run) (schedule.Outcome, error) {
 		r := newRun(db, o)
 		r.dry = !job.Approved
+		if end, ok := ctx.Deadline(); ok {
+			r.until = end.Add(-time.Until(end) / 10)
+		}
 		report, err := r.both(ctx, db)
 		n := 0
 		for _, line := range report.Lines {
@@ -108,7 +112,7 @@ func Work(db store.DB, o *Options) func(context.Context, *schedule.Run) (schedul
 			out.Applied, out.Note = 0, "nothing goes until a person approves the job. It would be: "+report.String()
 		}
 		out.Applied += int64(erased)
-		if out.Errors = int64(report.Damaged); out.Errors > 0 {
+		if out.Errors = int64(report.Damaged); out.Errors > 0 || report.More {
 			out.Result = schedule.Partial
 		}
 		return out, err
@@ -172,6 +176,7 @@ type run struct {
 	rate     int
 	dry      bool
 	now      time.Time
+	until    time.Time // when it is to end by itself; zero: never
 	policies map[string]Policy
 	held     map[string]bool // by [ledger.HoldName]
 	fallback Policy
@@ -186,6 +191,9 @@ func (r *run) walk(ctx context.Context) (Report, error) {
 		if err == nil {
 			err = r.stage(ctx, left)
 		}
+	}
+	if errors.Is(err, errLater) {
+		r.report.More, err = true, nil
 	}
 	for _, line := range r.lines {
 		r.report.Lines = append(r.report.Lines, *line)
@@ -315,11 +323,17 @@ func (r *run) stage(ctx context.Context, left ledger.Left) error {
 	}
 }
 
+// errLater ends a run whose time is nearly over.
+var errLater = errors.New("the next run goes on")
+
 // reduce lets go of what some instances have to lose, and then waits as long as the rate says.
 func (r *run) reduce(ctx context.Context, heads []ledger.Instance, left ledger.Left) error {
 	begun := time.Now()
 	if err := schedule.Proceed(ctx); err != nil { // a person may have paused the job
 		return err
+	}
+	if !r.until.IsZero() && begun.After(r.until) {
+		return errLater
 	}
 	var all []ledger.Reduction
 	var bytes []int64
@@ -453,5 +467,9 @@ func (r Report) String() string {
 	for _, line := range r.Lines {
 		n[line.What] += line.Works
 	}
-	return fmt.Sprintf("bodies of %d, records of %d, keys of %d; %d erased; %d held, to be erased or moved, %d cannot be read", n[Bodies], n[Records], n[Keys], r.Erased, r.Kept, r.Damaged)
+	said := fmt.Sprintf("bodies of %d, records of %d, keys of %d; %d erased; %d held, to be erased or moved, %d cannot be read", n[Bodies], n[Records], n[Keys], r.Erased, r.Kept, r.Damaged)
+	if r.More {
+		said += "; more are due: " + errLater.Error()
+	}
+	return said
 }

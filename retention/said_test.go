@@ -229,6 +229,30 @@ func TestAPauseStopsARun(t *testing.T) {
 	}
 }
 
+// A run that comes near the end of its time ends by itself, as a partial one, and the next one goes on.
+func TestARunEndsInTime(t *testing.T) {
+	t.Parallel()
+	db := open(t, filepath.Join(t.TempDir(), "l.db"))
+	var sent atomic.Int64
+	ended(t, db, []saga.Program{parcels(t, &sent)}, "w")
+	if _, err := db.SetControl(t.Context(), 0, ledger.Control{Kind: ledger.ControlRetention, Name: DefaultName, Body: json.RawMessage(`{"bodies":"1ns"}`), Actor: "eve", Reason: "r", Nonce: 1}); err != nil {
+		t.Fatal(err)
+	}
+	r := newRun(db, nil)
+	r.until = time.Now()
+	for _, want := range []string{"bodies of 0, records of 0, keys of 0; 0 erased; 0 held, to be erased or moved, 0 cannot be read; more are due: the next run goes on", "bodies of 1, records of 0, keys of 0; 0 erased; 0 held, to be erased or moved, 0 cannot be read"} {
+		if report, err := r.both(t.Context(), db); err != nil || report.String() != want {
+			t.Errorf("%s, %v; want %s", report, err, want)
+		}
+		r = newRun(db, nil)
+	}
+	ctx, stop := context.WithTimeout(t.Context(), time.Hour)
+	defer stop()
+	if out, err := Work(db, nil)(ctx, &schedule.Run{Approved: true}); err != nil || out.Result != schedule.OK {
+		t.Errorf("with time enough: %+v, %v", out, err)
+	}
+}
+
 // A message that one instance has used, and another saga's of the same id will wait for, and what was decided on the difference that this has, is not taken from that by the erasure of the first.
 func TestErasedBesideAnotherSagasMessage(t *testing.T) {
 	everySQL(t, func(t *testing.T, db store.DB, _ *sqlx.DB) {

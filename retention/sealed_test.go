@@ -122,7 +122,7 @@ func sealed(t *testing.T, address string, files func() string) { //nolint:thelpe
 	}
 	before := under(nil)
 	db, programs, by := under(keys), []saga.Program{letters(t)}, saga.Actor{Name: "bob", Reason: "said"}
-	heard(t, db)
+	heard(t, db, "e1")
 	like := program.Message{Name: "like", Key: "k", ID: "1", Body: []byte("sealed:a:b:c:d")}
 	if _, err := before.Keep(t.Context(), like, time.Hour); err != nil {
 		t.Error(err)

@@ -328,8 +328,16 @@ func (d *Desk) batch(ctx context.Context, work string) (*coordinator.Batch, erro
 	if err != nil {
 		return nil, err
 	}
+	return batchOf(v)
+}
+
+// batchOf is what a batch says to whom, as long as that is kept.
+func batchOf(v *view) (*coordinator.Batch, error) {
 	b := new(coordinator.Batch)
-	return b, json.Unmarshal(v.state.Input, b)
+	if json.Unmarshal(v.state.Input, b) != nil {
+		return nil, &Failure{Code: Conflict, What: "which works this batch was about is not known: its bodies have gone, or are sealed", Next: "look at the works: amends list"}
+	}
+	return b, nil
 }
 
 // WhichBatch names one.
@@ -366,8 +374,8 @@ func (d *Desk) ShowBatch(ctx context.Context, in *WhichBatch) (*BatchShown, erro
 	if err != nil {
 		return nil, err
 	}
-	var b coordinator.Batch
-	if err := json.Unmarshal(v.state.Input, &b); err != nil {
+	b, err := batchOf(v)
+	if err != nil {
 		return nil, err
 	}
 	out := &BatchShown{Batch: in.Batch, Act: b.Verb, Actor: b.By.Name, Reason: b.By.Reason, Status: v.state.Status, Items: []BatchItem{}, Outcome: map[string]int{}}

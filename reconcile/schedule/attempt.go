@@ -54,7 +54,7 @@ func (a *attempt) view(s *JobState) *Run {
 	return &Run{
 		Job: r.Job, Instant: r.Instant, At: r.At, From: r.From, Ask: r.Ask, By: r.By, Why: r.Why,
 		Attempt: r.Attempt, Fence: r.Fence, Approved: s.Approved.Is(), Overlap: a.job.Overlap, Reported: r.Outcome, Watermark: s.Watermark,
-		text: a.text, store: a.store, lost: a.owned, report: r.Outcome,
+		text: a.text, instants: r.Instants, store: a.store, lost: a.owned, report: r.Outcome,
 	}
 }
 

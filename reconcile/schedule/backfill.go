@@ -35,7 +35,7 @@ func (r *Run) Instants() ([]Instant, error) {
 		return []Instant{{key, r.At}}, nil
 	}
 	all := r.text.between(r.From, r.At)
-	if n := len(all); n == 0 || n == countMost || all[n-1].Key != key {
+	if n := len(all); n == 0 || n == countMost || int64(n) != r.instants || all[n-1].Key != key {
 		return nil, fmt.Errorf("which instants were missed from %s to %s is not known: there are more than %d, or the schedule has changed since; ask for them with amends schedule backfill", r.From.Format(time.RFC3339), r.At.Format(time.RFC3339), countMost-1)
 	}
 	return all, nil

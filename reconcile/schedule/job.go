@@ -71,6 +71,7 @@ func (j *Job) validate() error {
 	_, err := Parse(j.Schedule, j.Zone)
 	wrong.Whenf(err != nil, "%w", err)
 	wrong.Whenf(j.Overlap != Skip && j.Overlap != BufferOne && j.Overlap != BufferAll, "Overlap is %q; it is %s, %s or %s", j.Overlap, Skip, BufferOne, BufferAll)
+	wrong.Whenf(j.Overlap == BufferAll && j.CatchUp < j.Timeout, "CatchUp is %s and Timeout %s: with %s what waits longer than CatchUp would be skipped", j.CatchUp, j.Timeout, BufferAll)
 	wrong.Whenf(j.CatchUp < time.Minute, "CatchUp is %s; under a minute an instant could be too old before a process looks", j.CatchUp)
 	wrong.Whenf(j.Timeout < 0, "Timeout is negative")
 	wrong.Whenf(j.Lease < leastLease, "Lease is %s; no database answers in time under %s", j.Lease, leastLease)

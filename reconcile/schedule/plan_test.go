@@ -137,3 +137,21 @@ func TestBackfillIsNumberedBehindWhatIsKept(t *testing.T) {
 		t.Errorf("%+v", rows)
 	}
 }
+
+// Instants that a run stands for are not known where another schedule names the last of them, too.
+func TestInstantsOfAScheduleThatChanged(t *testing.T) {
+	t.Parallel()
+	text, err := Parse("0 * * * *", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	from := time.Date(2026, 6, 15, 6, 0, 0, 0, time.UTC)
+	r := Run{Instant: text.Instant(from.AddDate(0, 0, 2)), From: from, At: from.AddDate(0, 0, 2), text: text, instants: 3}
+	if all, err := r.Instants(); err == nil {
+		t.Errorf("three days are %d hours", len(all))
+	}
+	r.instants = 49
+	if all, err := r.Instants(); err != nil || len(all) != 49 {
+		t.Errorf("two days are %d hours, %v", len(all), err)
+	}
+}

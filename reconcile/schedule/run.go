@@ -25,9 +25,10 @@ type Run struct {
 	// Watermark is where the cursor stood after the last good run.
 	Watermark string
 
-	text  Schedule
-	store Store        // nil in a run that a test made: it cannot be paused
-	lost  func() error // why the run is not ours any more; nil: it is
+	text     Schedule
+	instants int64        // how many it stands for
+	store    Store        // nil in a run that a test made: it cannot be paused
+	lost     func() error // why the run is not ours any more; nil: it is
 
 	mu     sync.Mutex
 	report Outcome

@@ -145,6 +145,26 @@ func TestOverlapIsBufferedWhole(t *testing.T) {
 	})
 }
 
+// S5, buffer-all: a run that a pause stops goes on behind it, for the same instants.
+func TestAPauseLosesNoInstantThatIsBuffered(t *testing.T) {
+	bubble(t, "2026-06-15T10:04:00Z", func(s *stage) {
+		j := s.job("*/5 * * * *", "", 12*time.Minute)
+		j.Overlap = schedule.BufferAll
+		s.run(j)
+		s.until("2026-06-15T10:16:00Z")
+		if err := schedule.Pause(s.Context(), s, "sweep", ann); err != nil {
+			t.Fatal(err)
+		}
+		s.until("2026-06-15T10:40:00Z")
+		s.want("2026-06-15T10:05:00Z waiting")
+		if err := schedule.Unpause(s.Context(), s, "sweep"); err != nil {
+			t.Fatal(err)
+		}
+		s.until("2026-06-15T10:54:00Z")
+		s.want("2026-06-15T10:05:00Z ok", "2026-06-15T10:50:00Z running for 9")
+	})
+}
+
 // S2: after three days down there is exactly one run, for all that was missed within the
 // window; what is older is recorded as skipped.
 func TestThreeDaysDown(t *testing.T) {

@@ -101,6 +101,9 @@ func finish(now time.Time, a *Agenda, r *RunRow, out Outcome, err error) {
 	result := out.Result
 	r.Outcome = out
 	switch {
+	case errors.Is(err, ErrPaused) && a.State.Overlap == BufferAll && !r.ByHand(): // no instant is lost: it goes on behind the pause
+		release(now, r, out)
+		return
 	case errors.Is(err, ErrPaused):
 		result = Stopped
 	case err != nil:

@@ -46,6 +46,9 @@ func (s *chains) Post(ctx context.Context, id saga.ID, sig machine.Signal) (ledg
 func (s *chains) unheard(ctx context.Context, id saga.ID) error {
 	err := s.db.Plain(Again(ctx), func(ctx context.Context, q Queries) error {
 		_, err := find(ctx, q, id)
+		if errors.Is(err, ledger.ErrNotFound) { // it may have been erased
+			_, err = find(ctx, q, saga.ID{Saga: id.Saga, Work: s.Hide(id.Work)})
+		}
 		return err
 	})
 	if err == nil {
