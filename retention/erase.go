@@ -119,15 +119,7 @@ func eraseOne(ctx context.Context, db store.DB, h *ledger.Instance, e *Erasure) 
 	marked := e.Subject == "" && e.Work == ""
 	switch {
 	case h.Erased():
-		w.Left = "it was erased before"
-		if e.Work == "" {
-			return w, nil
-		}
-		objects, err := objectsOf(ctx, db, e.Work, nil) // what came since
-		if err == nil {
-			_, err = forgetObjects(ctx, db, objects, &w, e.DryRun)
-		}
-		return w, err
+		return w, eraseSince(ctx, db, h, &w, e)
 	case marked && !h.Status.Terminal():
 		w.Left, w.Later = "it has not ended", true
 		return w, nil
@@ -209,6 +201,20 @@ func eraseEnded(ctx context.Context, db store.DB, h *ledger.Instance, w *ErasedW
 	}
 	w.As = one.As
 	return nil
+}
+
+// eraseSince erases what has come, since a work was erased, of the object that it is called after.
+func eraseSince(ctx context.Context, db store.DB, h *ledger.Instance, w *ErasedWork, e *Erasure) error {
+	w.Left = "it was erased before"
+	objects, err := objectsOf(ctx, db, e.Work, nil)
+	if err == nil && len(objects) > 0 && !e.DryRun {
+		err = db.Did(ctx, ledger.DeedErase, h.ID.Saga+" "+db.Hide(h.ID.Work), e.By)
+	}
+	if err == nil {
+		_, err = forgetObjects(ctx, db, objects, w, e.DryRun)
+	}
+	w.Later = false // no run of retention looks at it again
+	return err
 }
 
 // forgetObjects forgets objects of webhooks, unless one is still owed something.
