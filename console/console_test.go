@@ -591,6 +591,21 @@ func TestRolesOfOneSaga(t *testing.T) {
 			t.Errorf("%s answers %d, want %d: %s", c.path, status, c.want, text)
 		}
 	}
+	w.start("mail", "order:2", letter{Outcome: "the line went dead"}, saga.Review)
+	var plan desk.BatchPlan // who may begin a batch of a saga's works may look at it, and hold it
+	if status, text := olaf.post("/api/v1/batches", `{"act":"pause","reason":"r","saga":"mail","filter":["status=review"]}`); status != http.StatusBadRequest {
+		t.Errorf("an act that is not said to many: %d %s", status, text)
+	}
+	if status, text := olaf.post("/api/v1/batches", `{"act":"cancel","reason":"r","saga":"mail","filter":["status=review","prefix=order:2"]}`); status != http.StatusOK || json.Unmarshal([]byte(text), &plan) != nil || plan.Batch == "" {
+		t.Fatalf("a batch: %d %s", status, text)
+	}
+	for x, want := range map[*window][2]int{olaf: {200, 409}, sam: {403, 403}, w.as("pia", Operator+"@pay"): {403, 403}} {
+		status, _ := x.get("/api/v1/batches/" + plan.Batch)
+		held, text := x.post("/api/v1/works/amends-batch/"+plan.Batch+"/resume", `{"reason":"r"}`) // it is not paused
+		if got := [2]int{status, held}; got != want {
+			t.Errorf("a batch of another's: %v, want %v: %s", got, want, text)
+		}
+	}
 	for path, body := range map[string]string{ // what the address names is what the role is for: a body names no other
 		"/api/v1/works/mail/order:1/pause": `{"reason":"r","saga":"pay","work":"of-olaf"}`, "/api/v1/sagas/mail/pause": `{"reason":"r","saga":"pay"}`,
 	} {

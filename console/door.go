@@ -19,6 +19,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/amends-dev/amends/coordinator"
 	"github.com/amends-dev/amends/internal/desk"
 	"github.com/amends-dev/amends/internal/visible"
 	"github.com/amends-dev/amends/saga"
@@ -83,9 +84,18 @@ func (s *said) saga() string {
 	return s.says["saga"]
 }
 
+// about is the saga for which a person needs a role: of a batch that of its works.
+func (h *handler) about(ctx context.Context, s *said) string {
+	batch := s.parts["batch"]
+	if s.parts["saga"] == coordinator.BatchSaga {
+		batch = s.parts["work"]
+	}
+	return cmp.Or(h.desk.SagaOf(ctx, batch), s.saga())
+}
+
 // run does an operation for a person, and returns its document.
 func (h *handler) run(ctx context.Context, who *Person, op *operation, s *said) (any, *problem) {
-	here := who.in(s.saga())
+	here := who.in(h.about(ctx, s))
 	p := &here
 	if !p.may(op.role) && !h.own(ctx, p, op, s) {
 		return nil, forbidden(who, p, op, s)

@@ -331,6 +331,18 @@ func (d *Desk) batch(ctx context.Context, work string) (*coordinator.Batch, erro
 	return batchOf(v)
 }
 
+// SagaOf is the saga of all works of a batch; "": they are of several, or there is no such batch.
+func (d *Desk) SagaOf(ctx context.Context, batch string) string {
+	if batch == "" {
+		return ""
+	}
+	b, err := d.batch(ctx, batch)
+	if err != nil || len(b.Items) == 0 || slices.ContainsFunc(b.Items, func(it coordinator.BatchItem) bool { return it.Saga != b.Items[0].Saga }) {
+		return ""
+	}
+	return b.Items[0].Saga
+}
+
 // batchOf is what a batch says to whom, as long as that is kept.
 func batchOf(v *view) (*coordinator.Batch, error) {
 	b := new(coordinator.Batch)
