@@ -601,6 +601,9 @@ func TestRolesOfOneSaga(t *testing.T) {
 	}
 	for x, want := range map[*window][2]int{olaf: {200, 409}, sam: {403, 403}, w.as("pia", Operator+"@pay"): {403, 403}} {
 		status, _ := x.get("/api/v1/batches/" + plan.Batch)
+		if shown, _ := x.get(address("amends-batch", plan.Batch)); shown != status {
+			t.Errorf("its page answers %d, and the API %d", shown, status)
+		}
 		held, text := x.post("/api/v1/works/amends-batch/"+plan.Batch+"/resume", `{"reason":"r"}`) // it is not paused
 		if got := [2]int{status, held}; got != want {
 			t.Errorf("a batch of another's: %v, want %v: %s", got, want, text)

@@ -153,7 +153,8 @@ func (a *asked) filters(names ...string) (pairs []string) {
 func (h *handler) shown(show func(*asked)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		who := h.person(r)
-		p := who.in(r.URL.Query().Get("saga"))
+		q := r.URL.Query()
+		p := who.in(h.about(r.Context(), &said{parts: map[string]string{"saga": q.Get("saga"), "work": q.Get("id")}}))
 		if !p.may(Reader) {
 			if all := who.sagas(); len(all) > 0 && r.URL.Path == "/" {
 				http.Redirect(w, r, h.home(r)+"/works?saga="+url.QueryEscape(all[0]), http.StatusSeeOther)

@@ -72,7 +72,7 @@ const (
 	batchSlice   = 10 * time.Second // for which one attempt goes on: then what was said to the batch itself is read
 	batchTimeout = 30 * time.Second
 	batchLook    = time.Second // how often it is looked what became of those that it was said to
-	batchLooks   = 100         // of so many at most, unless it is known to matter
+	batchLooks   = 100         // of so many at most, but of all where another process was saying it
 )
 
 // batches is the program of [BatchSaga].
@@ -334,7 +334,7 @@ func unreadable(err error) bool {
 
 // refusesAct reports whether an error is that of a work which does not take an act.
 func refusesAct(err error) bool {
-	return slices.ContainsFunc([]error{ErrNotInReview, ErrOtherStep, ErrFinished, ErrAtRest, ErrNotPaused, ErrNotWaiting, ErrNotAsking, ErrUnderWay, ErrChangesNothing, ErrInDoubt, ErrInputGone, ErrForgotten, ErrNotEnded, ErrWithdrawn, ErrInvalid, errUnfolded},
+	return slices.ContainsFunc([]error{ErrNotInReview, ErrOtherStep, ErrFinished, ErrAtRest, ErrNotPaused, ErrNotWaiting, ErrNotAsking, ErrUnderWay, ErrChangesNothing, ErrInDoubt, ErrInputGone, ErrForgotten, ErrNotEnded, ErrWithdrawn, ErrInvalid},
 		func(one error) bool { return errors.Is(err, one) })
 }
 

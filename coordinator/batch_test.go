@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -352,5 +353,36 @@ func TestABatchStopsForWhatIsUndone(t *testing.T) {
 				t.Errorf("%+v", said)
 			}
 		})
+	})
+}
+
+// blind is a ledger of which a work cannot be read.
+type blind struct {
+	ledger.Ledger
+
+	work string
+}
+
+func (b *blind) Load(ctx context.Context, ids []saga.ID) ([]ledger.Chain, error) {
+	if slices.Contains(ids, idOf(b.work)) {
+		return nil, ledger.ErrDamaged
+	}
+	return b.Ledger.Load(ctx, ids)
+}
+
+// One work that cannot be read is refused, and the others are told.
+func TestABatchPassesOverWhatCannotBeRead(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := &night{t: t, l: memory.New(nil), charged: map[string]map[string]bool{}}
+		p := boot(t, n.l, new(world), config{program: n.program})
+		items := n.reviews(p, 0, 5)
+		p.kill()
+		n.mended.Store(true)
+		p = boot(t, &blind{n.l, items[1].Work}, new(world), config{program: n.program})
+		n.batch("batch:1", coordinator.Batch{Items: items})
+		if _, said := n.came(p, "batch:1"); said.Each != "srsss" {
+			t.Errorf("%+v", said)
+		}
 	})
 }

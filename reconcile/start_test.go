@@ -109,6 +109,42 @@ func TestStartByTheClock(t *testing.T) {
 			}
 		})
 	})
+	t.Run("paused while it waits", func(t *testing.T) { // nothing is started until it is unpaused
+		t.Parallel()
+		synctest.Test(t, func(t *testing.T) {
+			db := memory.New(nil)
+			defer statements(t, db, 90*time.Minute, reconcile.Queue, true)()
+			pass(2*time.Hour + 5*time.Minute)
+			if err := schedule.Pause(t.Context(), db, "hourly", saga.Actor{Name: "anna", Reason: "the template is wrong"}); err != nil {
+				t.Fatal(err)
+			}
+			pass(time.Hour)
+			if got := hours(t, db); !slices.Equal(got, []string{"01 completed"}) {
+				t.Errorf("while it is paused there are %q", got)
+			}
+			if err := schedule.Unpause(t.Context(), db, "hourly"); err != nil {
+				t.Fatal(err)
+			}
+			pass(5 * time.Minute)
+			if got := hours(t, db); !slices.Equal(got, []string{"01 completed", "02 waiting"}) {
+				t.Errorf("behind the pause there are %q", got)
+			}
+		})
+	})
+	t.Run("a later one", func(t *testing.T) { // is not given up for an earlier one
+		t.Parallel()
+		synctest.Test(t, func(t *testing.T) {
+			db := memory.New(nil)
+			if _, err := statement(t, db, 3*time.Hour).Start(t.Context(), "statement", "hourly:"+time.Now().UTC().Format("2006-01-02")+"T05:00:00Z", "", nil); err != nil {
+				t.Fatal(err)
+			}
+			defer statements(t, db, 3*time.Hour, reconcile.Cancel, true)()
+			pass(time.Hour + 5*time.Minute)
+			if got := hours(t, db); !slices.Equal(got, []string{"05 waiting", "01 waiting"}) {
+				t.Errorf("there are %q", got)
+			}
+		})
+	})
 	t.Run("by hand", func(t *testing.T) { // it is that of the latest instant, once
 		t.Parallel()
 		synctest.Test(t, func(t *testing.T) {

@@ -23,6 +23,7 @@ import (
 	"github.com/amends-dev/amends/coordinator"
 	"github.com/amends-dev/amends/internal/intake"
 	"github.com/amends-dev/amends/internal/ledger"
+	"github.com/amends-dev/amends/internal/machine"
 	"github.com/amends-dev/amends/internal/pgtest"
 	"github.com/amends-dev/amends/internal/program"
 	"github.com/amends-dev/amends/saga"
@@ -473,7 +474,12 @@ func TestErasedWithItsObject(t *testing.T) {
 	db := open(t, filepath.Join(t.TempDir(), "l.db"))
 	var sent atomic.Int64
 	id := ended(t, db, []saga.Program{parcels(t, &sent)}, "shop:order:zqObject")
-	heard(t, db, "e1")
+	cause := heard(t, db, "e1")
+	for _, r := range []machine.Record{{Cause: cause}, {Why: cause}} { // that led to it, or to a newer version
+		if found, err := objectsOf(t.Context(), db, "invoice:1", []machine.Record{r}); err != nil || len(found) != 1 || found[0] != theObject {
+			t.Errorf("by %+v: %v, %v", r, found, err)
+		}
+	}
 	o, _ := intake.ParseObject(id.Work)
 	blocked := func(why string) {
 		t.Helper()

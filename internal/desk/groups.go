@@ -84,11 +84,9 @@ func (d *Desk) Groups(ctx context.Context, in *GroupsIn) (*Groups, error) {
 		}
 	}
 	for i := range g.Items {
-		g.Items[i].sum(&in.ListIn)
 		one := &g.Items[i]
-		if wider := func(o *Group) bool {
-			return one.Step == "" && o.Step != "" && o.Saga == one.Saga && o.Status == one.Status && o.Reason == one.Reason && o.Error == one.Error
-		}; slices.ContainsFunc(g.Items, func(o Group) bool { return wider(&o) }) { // that it is at no step cannot be said
+		one.sum(&in.ListIn)
+		if one.Step == "" && slices.ContainsFunc(g.Items, one.alike) { // a filter cannot say that it is at no step
 			one.Filter = nil
 		}
 	}
@@ -105,6 +103,11 @@ func (g *Groups) add(h Head, text string) {
 		one = &g.Items[len(g.Items)-1]
 	}
 	one.Heads = append(one.Heads, h)
+}
+
+// alike reports whether another group differs by its step alone.
+func (g *Group) alike(o Group) bool {
+	return o.Step != g.Step && o.Saga == g.Saga && o.Status == g.Status && o.Reason == g.Reason && o.Error == g.Error
 }
 
 // sum says of a group what its instances say, and with what selects them for a batch: also by what narrowed the list.

@@ -52,6 +52,25 @@ func TestRetention(t *testing.T) {
 	}
 }
 
+// A process that lives for minutes forgets what is old, too.
+func TestRetentionOfAShortLife(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		b.opts.Retention = inbox.Retention{Bodies: time.Hour, Rows: 2 * time.Hour}
+		b.pushes("1", 1)
+		_, stop := b.run()
+		b.after(30 * time.Second)
+		stop()
+		b.after(48 * time.Hour)
+		_, stop = b.run()
+		b.after(2 * time.Minute)
+		stop()
+		if left := b.deliveries(); len(left) > 0 {
+			t.Errorf("there are %+v", left)
+		}
+	})
+}
+
 // deliveries are those in the inbox.
 func (b *bench) deliveries() []intake.Delivery {
 	b.t.Helper()

@@ -133,9 +133,10 @@ func TestFaults(t *testing.T) {
 		{Name: "a", Schedule: "@daily", Work: work},
 		{Name: "a", Schedule: "@daily", Work: work},
 		{Name: "no good name", Schedule: "@every 1s", Zone: "Vienna", Overlap: "all", CatchUp: time.Second, Timeout: -1, Lease: 1},
+		{Name: "b", Schedule: "@daily", Overlap: schedule.BufferAll, CatchUp: time.Hour, Timeout: 2 * time.Hour, Work: work},
 	}, &schedule.Options{Poll: -1})
 	for _, want := range []string{
-		"Poll is negative", `two jobs are called "a"`, "its name", "at least 10s", `zone "Vienna"`, "Overlap", "CatchUp", "Timeout", "Lease", "no Work",
+		"Poll is negative", `two jobs are called "a"`, "its name", "at least 10s", `zone "Vienna"`, "Overlap", "CatchUp", "what waits longer than CatchUp", "Timeout", "Lease", "no Work",
 	} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("it does not say %q: %v", want, err)

@@ -125,7 +125,7 @@ func (s *chains) sameSchema(ctx context.Context, q Queries) error {
 	return nil
 }
 
-// sealing learns whether the ledger is sealed, which another process may have done since, and refuses a process without keys then.
+// sealing learns whether the ledger is sealed, and refuses a session without keys then.
 func (s *chains) sealing(ctx context.Context, q Queries) error {
 	sealed, err := s.isSealed(ctx, q)
 	if err != nil {
@@ -138,6 +138,7 @@ func (s *chains) sealing(ctx context.Context, q Queries) error {
 	return nil
 }
 
+// isSealed asks it alone: another process may have sealed the ledger since.
 func (s *chains) isSealed(ctx context.Context, q Queries) (sealed bool, err error) {
 	err = q.QueryRowxContext(ctx, `SELECT sealed FROM amends_meta`).Scan(&sealed)
 	return sealed, err
