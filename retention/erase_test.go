@@ -391,81 +391,71 @@ func ended(t *testing.T, db store.DB, programs []saga.Program, work string) saga
 
 // What a short id has in common with others is not theirs; what cannot be erased yet is tried again; and behind its key an erased work is new.
 func TestErasedAndNothingElse(t *testing.T) {
-	t.Parallel()
-	for name, address := range map[string]func(t *testing.T) string{
-		"sqlite":   func(t *testing.T) string { return filepath.Join(t.TempDir(), "l.db") },
-		"postgres": func(t *testing.T) string { return pgtest.URL(t) },
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			at := address(t)
-			db, by := open(t, at), saga.Actor{Name: "eve", Reason: "a request"}
-			var sent atomic.Int64
-			programs := []saga.Program{parcels(t, &sent)}
-			id := ended(t, db, programs, "7")
-			for key, answer := range map[string]string{"mine": `{"work":"7"}`, "kept": `{"doc":"{\"workId\":\"7\"}"}`, "other": `{"works":7,"at":"2027"}`} {
-				q, err := db.Request(t.Context(), ledger.Request{Key: key, Nonce: 1, Asks: "a"})
-				if err == nil {
-					err = db.Answer(t.Context(), key, q.Nonce, json.RawMessage(answer))
-				}
-				if err != nil {
-					t.Fatal(err)
-				}
+	everySQL(t, func(t *testing.T, db store.DB, rows *sqlx.DB) {
+		by := saga.Actor{Name: "eve", Reason: "a request"}
+		var sent atomic.Int64
+		programs := []saga.Program{parcels(t, &sent)}
+		id := ended(t, db, programs, "7")
+		for key, answer := range map[string]string{"mine": `{"work":"7"}`, "kept": `{"doc":"{\"workId\":\"7\"}"}`, "other": `{"works":7,"at":"2027"}`} {
+			q, err := db.Request(t.Context(), ledger.Request{Key: key, Nonce: 1, Asks: "a"})
+			if err == nil {
+				err = db.Answer(t.Context(), key, q.Nonce, json.RawMessage(answer))
 			}
-			reasons := []string{"erased: parcels 7", "on 7 December", "about parcels/7"}
-			for _, reason := range reasons {
-				if err := db.Did(t.Context(), ledger.DeedLooked, "bodies", saga.Actor{Name: "bob", Reason: reason}); err != nil {
-					t.Fatal(err)
-				}
-			}
-			if e, err := Erase(t.Context(), db, Erasure{Work: "7", By: by}); err != nil || e.Works[0].As == "" {
-				t.Fatal(e, err)
-			}
-			for key, stays := range map[string]bool{"mine": false, "kept": false, "other": true} {
-				if q, err := db.Request(t.Context(), ledger.Request{Key: key, Nonce: 2, Asks: "a"}); err != nil || (len(q.Answer) > 0) != stays {
-					t.Errorf("the answer to %s is %s, %v", key, q.Answer, err)
-				}
-			}
-			acts, err := db.Deeds(t.Context(), time.Time{}, 100)
-			said := ""
-			for _, a := range acts {
-				said += a.Name + a.Reason + "\n"
-			}
-			if err != nil || strings.Contains(said, reasons[0]) || !strings.Contains(said, reasons[1]) || strings.Contains(said, reasons[2]) {
-				t.Errorf("acts say %q, %v", said, err)
-			}
-			if _, err := db.Keep(t.Context(), program.Message{Name: "payment", Key: "8", ID: "none waits for it", Body: []byte(`{}`)}, 0); err != nil {
-				t.Fatal(err)
-			}
-			var left int
-			_, err = db.ForgetWaits(t.Context())
-			rows := sqlx.MustOpen(name, at)
-			defer rows.Close()
-			if err := errors.Join(err, rows.GetContext(t.Context(), &left, `SELECT count(*) FROM amends_messages WHERE id = 'none waits for it'`)); err != nil || left != 0 {
-				t.Errorf("%d messages have expired and stay, %v", left, err)
-			}
-			if r := later(t, db, 8*365*day); r.Damaged > 0 { // nothing is set: nothing goes
-				t.Errorf("%+v", r)
-			}
-			log, _ := test.NewNullLogger()
-			r := newRun(db, &Options{PerSecond: 1 << 20, Log: log})
-			o, err := db.Overview(t.Context())
 			if err != nil {
 				t.Fatal(err)
 			}
-			r.now = o.At.Add(400 * day)
-			if _, err := db.SetControl(t.Context(), 0, ledger.Control{Kind: ledger.ControlRetention, Name: DefaultName, Body: json.RawMessage(`{"key":"9000h"}`), Actor: "eve", Reason: "r", Nonce: 1}); err != nil {
+		}
+		reasons := []string{"erased: parcels 7", "on 7 December", "about parcels/7"}
+		for _, reason := range reasons {
+			if err := db.Did(t.Context(), ledger.DeedLooked, "bodies", saga.Actor{Name: "bob", Reason: reason}); err != nil {
 				t.Fatal(err)
 			}
-			if report, err := r.walk(t.Context()); err != nil || len(report.Lines) != 1 || report.Lines[0].What != Keys {
-				t.Errorf("its key: %+v, %v", report, err)
+		}
+		if e, err := Erase(t.Context(), db, Erasure{Work: "7", By: by}); err != nil || e.Works[0].As == "" {
+			t.Fatal(e, err)
+		}
+		for key, stays := range map[string]bool{"mine": false, "kept": false, "other": true} {
+			if q, err := db.Request(t.Context(), ledger.Request{Key: key, Nonce: 2, Asks: "a"}); err != nil || (len(q.Answer) > 0) != stays {
+				t.Errorf("the answer to %s is %s, %v", key, q.Answer, err)
 			}
-			before := sent.Load()
-			if ended(t, db, programs, id.Work); sent.Load() != before+1 {
-				t.Errorf("behind its key it is no new work: %d were sent", sent.Load()-before)
-			}
-		})
-	}
+		}
+		acts, err := db.Deeds(t.Context(), time.Time{}, 100)
+		said := ""
+		for _, a := range acts {
+			said += a.Name + a.Reason + "\n"
+		}
+		if err != nil || strings.Contains(said, reasons[0]) || !strings.Contains(said, reasons[1]) || strings.Contains(said, reasons[2]) {
+			t.Errorf("acts say %q, %v", said, err)
+		}
+		if _, err := db.Keep(t.Context(), program.Message{Name: "payment", Key: "8", ID: "none waits for it", Body: []byte(`{}`)}, 0); err != nil {
+			t.Fatal(err)
+		}
+		var left int
+		_, err = db.ForgetWaits(t.Context())
+		if err := errors.Join(err, rows.GetContext(t.Context(), &left, `SELECT count(*) FROM amends_messages WHERE id = 'none waits for it'`)); err != nil || left != 0 {
+			t.Errorf("%d messages have expired and stay, %v", left, err)
+		}
+		if r := later(t, db, 8*365*day); r.Damaged > 0 { // nothing is set: nothing goes
+			t.Errorf("%+v", r)
+		}
+		log, _ := test.NewNullLogger()
+		r := newRun(db, &Options{PerSecond: 1 << 20, Log: log})
+		o, err := db.Overview(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.now = o.At.Add(400 * day)
+		if _, err := db.SetControl(t.Context(), 0, ledger.Control{Kind: ledger.ControlRetention, Name: DefaultName, Body: json.RawMessage(`{"key":"9000h"}`), Actor: "eve", Reason: "r", Nonce: 1}); err != nil {
+			t.Fatal(err)
+		}
+		if report, err := r.walk(t.Context()); err != nil || len(report.Lines) != 1 || report.Lines[0].What != Keys {
+			t.Errorf("its key: %+v, %v", report, err)
+		}
+		before := sent.Load()
+		if ended(t, db, programs, id.Work); sent.Load() != before+1 {
+			t.Errorf("behind its key it is no new work: %d were sent", sent.Load()-before)
+		}
+	})
 }
 
 // An object that is still worked on holds up the erasure of its work, which is told, and done by a later run.
